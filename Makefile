@@ -1,0 +1,98 @@
+# The one entry point for people and for CI. `make` alone lists what there is.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+# What `make test` runs kubectl with; `make conformance` fetches the rest itself.
+TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
+# Pinned here and not in the lock: it makes the lock.
+PIP_TOOLS := pip-tools==7.6.2
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make .venv with everything that is needed, exactly as locked
+
+# The stamp is written last: whatever was interrupted before it is done again.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; choose one with: make setup PYTHON=python3.12" >&2; exit 1; }
+	@rm -f $@
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  echo "==> Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv --clear $(VENV); fi
+	@echo "==> Installing what requirements.lock names"
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	@echo "==> Installing cluster-registry itself, as a link to src/"
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "==> Ready: $(BIN)/clusterregistry"
+
+.PHONY: run
+run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
+	$(BIN)/clusterregistry standalone $(ARGS)
+
+.PHONY: test
+test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
+	@echo "==> Fetching the kubectl releases that the tests run"
+	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
+	@echo "==> Running the tests"
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: setup ## Check style, types, layers and spelling
+	@echo "==> Style"
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@echo "==> Types"
+	$(BIN)/mypy
+	@echo "==> Layers: who may import whom"
+	$(BIN)/lint-imports
+	@echo "==> Spelling"
+	$(BIN)/codespell
+
+.PHONY: format
+format: setup ## Format the code and mend what can be mended by itself
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: conformance
+conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter
+	@echo "==> Comparing with the recordings in tests/conformance"
+	@$(BIN)/python -m tools.conformance $(ARGS)
+
+.PHONY: programs
+programs: setup ## Fetch the real programs that tests use into the cache
+	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
+
+.PHONY: docs-reference
+docs-reference: setup ## Write the reference pages anew from the code
+	@echo "==> Writing docs/reference"
+	@$(BIN)/python tools/reference.py $(ARGS)
+
+# The oldest Python that is supported resolves, so that nothing it needs is missing; hashes cover all of them.
+.PHONY: lock
+lock: ## Resolve requirements.lock anew; ARGS=--upgrade takes the newest versions
+	@echo "==> Making a place for $(PIP_TOOLS)"
+	@$(PYTHON) -m venv --clear build/lock
+	@build/lock/bin/python -m pip install --quiet $(PIP_TOOLS)
+	@echo "==> Resolving"
+	@CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe \
+	  --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+	  --extra dev --all-build-deps --output-file requirements.lock $(ARGS) pyproject.toml
+	@rm -rf build/lock
+	@echo "==> requirements.lock is written"
+
+.PHONY: clean
+clean: ## Remove what was built, .venv included; downloaded programs stay in their cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -type d -name __pycache__ -prune -exec rm -rf {} +

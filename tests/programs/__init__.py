@@ -1,0 +1,1 @@
+"""The fetching of real programs (tools/programs.py)."""

