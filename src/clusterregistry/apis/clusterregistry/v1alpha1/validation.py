@@ -1,0 +1,183 @@
+"""What a schema cannot say of a Cluster: addresses, ranges and certificate bundles that make sense.
+
+Every function takes any JSON value; what has the wrong type is the schema's to report, and passed over here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from clusterregistry.apis.meta import field_errors
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.remembering import remembered
+
+ENDPOINTS = "spec.kubernetesApiEndpoints"
+
+_BITS = re.compile("0|[1-9][0-9]{0,2}")
+_HOST_LIMIT = 253
+_HIGHEST_PORT = 65535
+# Underscores are no DNS names, but resolvers and container networks serve them.
+_HOSTNAME = re.compile(
+    r"(?:[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.?"
+)
+_DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
+_PORT = re.compile(r"[0-9]{1,5}")
+_PEM_BLOCK = re.compile(rb"-----BEGIN ([^\r\n]*?)-----.*?-----END \1-----", re.DOTALL)
+_PRIVATE_KEY = re.compile(rb"-----BEGIN [^\r\n]*PRIVATE KEY( BLOCK)?-----")
+
+
+def validate_spec(cluster: dict[str, Any]) -> list[FieldError]:
+    """Everything in the spec that the schema lets through and that is still wrong."""
+    endpoints = _child(_child(cluster, "spec"), "kubernetesApiEndpoints")
+    errors: list[FieldError] = []
+    for index, endpoint in enumerate(_items(endpoints, "serverEndpoints")):
+        errors += _validate_endpoint(endpoint, f"{ENDPOINTS}.serverEndpoints[{index}]")
+    bundle = endpoints.get("caBundle")
+    if isinstance(bundle, str) and (wrong := ca_bundle_error(bundle)):
+        errors.append(_undisclosed(f"{ENDPOINTS}.caBundle", wrong))
+    return errors
+
+
+def validate_spec_update(cluster: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
+    """What may not change: a cluster's identity, once it is known."""
+    before = _child(old, "spec").get("clusterID")
+    now = _child(cluster, "spec").get("clusterID")
+    if before in (None, "", now):
+        return []
+    return [field_errors.invalid("spec.clusterID", now, "field is immutable")]
+
+
+def server_address_error(address: str) -> str:
+    """Why ``address`` is no host, host:port, IP, IP:port or http(s) URL; empty when it is one."""
+    if "://" in address:
+        return _url_error(address)
+    if _is_host_and_port(address) or _is_ip(address):
+        return ""
+    return "must be a host, host:port, IP, IP:port ([IP]:port for IPv6) or an http or https URL"
+
+
+def client_cidr_error(cidr: str) -> str:
+    """Why ``cidr`` is no range of addresses; empty when it is one. Host bits may be set, as Go allows."""
+    address, _, bits = cidr.partition("/")
+    longest = 128 if ":" in address else 32
+    if _BITS.fullmatch(bits) and int(bits) <= longest and _is_ip(address):
+        return ""
+    return "must be a CIDR, such as 10.0.0.0/8 or 2001:db8::/32"
+
+
+@remembered(256, longest=32 * 1024)
+def ca_bundle_error(bundle: str) -> str:
+    """Why ``bundle`` is no certificate authority; empty when it may be one.
+
+    Base64 that the schema refuses, and bytes that are not PEM, pass. Cached, for parsing certificates is dear
+    and a fleet shares few authorities.
+    """
+    try:
+        decoded = base64.b64decode(bundle, validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    if _PRIVATE_KEY.search(decoded):
+        return "holds a private key; it must hold certificates only, and the key that was sent should be replaced"
+    if b"-----BEGIN" not in decoded:
+        return ""
+    return _pem_error(decoded)
+
+
+def _pem_error(pem: bytes) -> str:
+    blocks = list(_PEM_BLOCK.finditer(pem))
+    if len(blocks) != pem.count(b"-----BEGIN"):
+        return "is PEM with a block that does not end as it begins"
+    for number, block in enumerate(blocks, start=1):
+        if block[1] != b"CERTIFICATE":
+            return f"is PEM whose block {number} is not a certificate"
+        if not _is_certificate(block[0]):
+            return f"is PEM whose certificate {number} does not parse"
+    return ""
+
+
+def _is_certificate(pem: bytes) -> bool:
+    from cryptography import x509  # noqa: PLC0415  # late: it costs 59 ms at start and most objects have no PEM
+
+    try:
+        x509.load_pem_x509_certificate(pem)
+    except Exception:  # noqa: BLE001  # odd DER makes the parser raise more than ValueError
+        return False
+    return True
+
+
+def _validate_endpoint(endpoint: dict[str, Any], path: str) -> Iterator[FieldError]:
+    cidr, address = endpoint.get("clientCIDR"), endpoint.get("serverAddress")
+    if isinstance(cidr, str) and cidr and (wrong := client_cidr_error(cidr)):
+        yield field_errors.invalid(f"{path}.clientCIDR", cidr, wrong)
+    if isinstance(address, str) and address and (wrong := server_address_error(address)):
+        where = f"{path}.serverAddress"
+        yield _undisclosed(where, wrong) if "@" in address else field_errors.invalid(where, address, wrong)
+
+
+def _undisclosed(path: str, detail: str) -> FieldError:
+    """An error that does not show the value: it may hold what should not be in an answer or a log."""
+    return FieldError(path, field_errors.INVALID, f"Invalid value: {detail}")
+
+
+def _url_error(address: str) -> str:
+    try:
+        url = urlsplit(address)
+        port = url.port
+    except ValueError:
+        return "must be a URL with a valid host and port"
+    if url.scheme not in ("http", "https"):
+        return "must be an http or https URL"
+    if url.username is not None or url.password is not None:
+        return "must be a URL without a user or password"
+    if port == 0 or not _is_url_host(url) or any(character.isspace() for character in address):
+        return "must be a URL with a valid host and port"
+    return ""
+
+
+def _is_url_host(url: SplitResult) -> bool:
+    host = url.hostname or ""
+    return _is_ip(host) if ":" in host else _is_host(host)
+
+
+def _is_host_and_port(address: str) -> bool:
+    if address.startswith("["):
+        host, bracket, rest = address[1:].partition("]")
+        return bool(bracket) and _is_ip(host) and ":" in host and (not rest or _is_port_suffix(rest))
+    host, colon, port = address.partition(":")
+    return _is_host(host) and (not colon or _is_port_suffix(colon + port))
+
+
+def _is_port_suffix(suffix: str) -> bool:
+    digits = suffix[1:]
+    return suffix[0] == ":" and bool(_PORT.fullmatch(digits)) and 1 <= int(digits) <= _HIGHEST_PORT
+
+
+def _is_host(host: str) -> bool:
+    if _DIGITS_AND_DOTS.fullmatch(host):
+        return _is_ip(host)  # 10.0.0.256 is a mistyped address rather than a name
+    return len(host) <= _HOST_LIMIT and bool(_HOSTNAME.fullmatch(host))
+
+
+def _is_ip(text: str) -> bool:
+    """By the C library, which takes a microsecond where the ipaddress module takes fifteen."""
+    try:
+        socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+    except (OSError, ValueError):  # ValueError: characters that no address can have
+        return False
+    return True
+
+
+def _child(value: Any, key: str) -> dict[str, Any]:
+    child = value.get(key) if isinstance(value, dict) else None
+    return child if isinstance(child, dict) else {}
+
+
+def _items(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    items = value.get(key)
+    return [item if isinstance(item, dict) else {} for item in items] if isinstance(items, list) else []

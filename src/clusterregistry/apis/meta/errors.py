@@ -1,0 +1,177 @@
+"""API errors: exceptions that carry the ``Status`` that a client is answered with.
+
+    APIError                      any failed request; ``status`` is the wire object
+    └── made by the functions below, one for each reason Kubernetes knows
+
+Raise them anywhere below the handlers; ``serving`` renders them in one place. What is not an
+``APIError`` is a bug of ours and becomes a 500.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusterregistry.apis.meta import field_errors
+from clusterregistry.apis.meta.field_errors import FieldError
+
+Status = dict[str, Any]
+
+
+class APIError(Exception):
+    """A failed request and the Status that says so. ``retry_after`` also becomes a header."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.get("message", ""))
+        self.status = status
+
+    @property
+    def code(self) -> int:
+        return int(self.status["code"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.status.get("reason", ""))
+
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds after which to try again, where the Status names them."""
+        seconds = self.status.get("details", {}).get("retryAfterSeconds")
+        return None if seconds is None else int(seconds)
+
+
+def failure(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> APIError:
+    """An error of any reason; the functions below know the usual ones."""
+    status: Status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+    }
+    if reason:
+        status["reason"] = reason
+    if details is not None:
+        status["details"] = {key: value for key, value in details.items() if value}
+    status["code"] = code
+    return APIError(status)
+
+
+def success(details: dict[str, Any]) -> Status:
+    """The Status that answers a delete that removed the object."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def qualified(name: str, group: str) -> str:
+    """``clusters.example.com``, or the bare name in the core group."""
+    return f"{name}.{group}" if group else name
+
+
+def bad_request(message: str) -> APIError:
+    return failure(400, "BadRequest", message)
+
+
+def unauthorized() -> APIError:
+    return failure(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(*, group: str, resource: str, name: str, detail: str) -> APIError:
+    """403 for a resource; ``detail`` says who may not do what."""
+    subject = qualified(resource, group)
+    shown = f"{subject} {field_errors.shown(name)}" if name else subject
+    return failure(
+        403, "Forbidden", f"{shown} is forbidden: {detail}", {"name": name, "group": group, "kind": resource}
+    )
+
+
+def forbidden_path(detail: str) -> APIError:
+    """403 for a path that is no resource."""
+    return failure(403, "Forbidden", f"forbidden: {detail}", {})
+
+
+def not_found(*, group: str, resource: str, name: str) -> APIError:
+    message = f"{qualified(resource, group)} {field_errors.shown(name)} not found"
+    return failure(404, "NotFound", message, {"name": name, "group": group, "kind": resource})
+
+
+def no_such_resource() -> APIError:
+    """404 for a path below a group that is served, of a resource that is not."""
+    return failure(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(*, group: str, resource: str, name: str) -> APIError:
+    message = f"{qualified(resource, group)} {field_errors.shown(name)} already exists"
+    return failure(409, "AlreadyExists", message, {"name": name, "group": group, "kind": resource})
+
+
+def conflict(*, group: str, resource: str, name: str, detail: str) -> APIError:
+    message = f"Operation cannot be fulfilled on {qualified(resource, group)} {field_errors.shown(name)}: {detail}"
+    return failure(409, "Conflict", message, {"name": name, "group": group, "kind": resource})
+
+
+def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> APIError:
+    """422 with every wrong field as a cause. ``errors`` must not be empty."""
+    message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(errors)}"
+    causes = [error.cause() for error in errors]
+    return failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes})
+
+
+def method_not_supported(*, group: str, resource: str, action: str) -> APIError:
+    """405; ``action`` is the verb, empty for an HTTP method that has none."""
+    if not action:
+        return method_not_allowed()
+    message = f"{action} is not supported on resources of kind {field_errors.shown(qualified(resource, group))}"
+    return failure(405, "MethodNotAllowed", message, {"group": group, "kind": resource})
+
+
+def method_not_allowed() -> APIError:
+    """405 for what is no resource."""
+    return failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def unprocessable() -> APIError:
+    """422 for a patch that parses and cannot be applied: kube-apiserver gives neither details nor cause."""
+    return failure(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def not_acceptable(accepted: Sequence[str]) -> APIError:
+    return failure(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> APIError:
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    return failure(415, "UnsupportedMediaType", message)
+
+
+def request_entity_too_large(message: str) -> APIError:
+    return failure(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+
+
+def gone(message: str) -> APIError:
+    """410: the resource version is compacted."""
+    return failure(410, "Expired", message)
+
+
+def too_many_requests(message: str, *, retry_after: int) -> APIError:
+    return failure(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after})
+
+
+def resource_version_too_large(requested: int, current: int, *, retry_after: int = 1) -> APIError:
+    """504: the client has seen a revision that this server has not."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
+    return failure(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": retry_after})
+
+
+def timeout(message: str, *, retry_after: int = 0) -> APIError:
+    return failure(504, "Timeout", f"Timeout: {message}", {"retryAfterSeconds": retry_after})
+
+
+def service_unavailable(message: str, *, retry_after: int = 1) -> APIError:
+    return failure(503, "ServiceUnavailable", message, {"retryAfterSeconds": retry_after})
+
+
+def internal(message: str) -> APIError:
+    """500: ours is the mistake. ``serving`` makes one of every exception that nobody expected."""
+    cause = {"message": message}
+    return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [cause]})

@@ -1,0 +1,190 @@
+"""What is wrong with an object's metadata, in the words of ``k8s.io/apimachinery/pkg/api/validation``.
+
+All functions take metadata as ``object_meta.decode`` leaves it.
+"""
+
+from __future__ import annotations
+
+from clusterregistry.apis.meta import field_errors
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.names import (
+    generate_name_errors,
+    label_key_errors,
+    label_value_errors,
+    name_errors,
+    size,
+)
+from clusterregistry.apis.meta.object_meta import Metadata
+
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all annotation keys and values together."""
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_STANDARD_FINALIZERS = frozenset((ORPHAN, FOREGROUND, "kubernetes"))
+_SERVER_SET = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate_create(metadata: Metadata) -> list[FieldError]:
+    """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
+    errors = _validate_names(metadata)
+    if metadata.get("namespace"):
+        errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
+    if (generation := metadata.get("generation", 0)) < 0:
+        detail = "must be greater than or equal to 0"
+        errors.append(field_errors.invalid("metadata.generation", generation, detail))
+    errors += _validate_common(metadata)
+    errors += validate_finalizers(metadata.get("finalizers", ()))
+    return errors
+
+
+def validate_update(metadata: Metadata, old: Metadata) -> list[FieldError]:
+    """What is wrong with changed metadata.
+
+    Resource version and generation are the store's to compare. Finalizer names are not checked again: as in
+    kube-apiserver an update only warns of them.
+    """
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _validate_no_new_finalizers(metadata, old)
+    for key in _SERVER_SET:
+        if metadata.get(key) != old.get(key):
+            errors.append(field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable"))
+    return errors + _validate_common(metadata, old)
+
+
+def finalizer_warnings(metadata: Metadata, old: Metadata | None = None) -> list[str]:
+    """Advice on each finalizer that is new: a name without a domain may clash with another's."""
+    finalizers = metadata.get("finalizers")
+    if not finalizers:
+        return []
+    added = set(finalizers).difference((old or {}).get("finalizers", ()))
+    return [
+        f"metadata.finalizers: {field_errors.shown(finalizer)}: {message}"
+        for finalizer in sorted(added)
+        for message in (*label_key_errors(finalizer), *_unqualified(finalizer))
+    ]
+
+
+def validate_finalizers(finalizers: list[str] | tuple[str, ...]) -> list[FieldError]:
+    field = "metadata.finalizers"
+    errors = [
+        field_errors.invalid(field, finalizer, message)
+        for finalizer in finalizers
+        for message in label_key_errors(finalizer)
+    ]
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        errors.append(field_errors.invalid(field, list(finalizers), detail))
+    return errors
+
+
+def _validate_names(metadata: Metadata) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if prefix := metadata.get("generateName"):
+        errors += [field_errors.invalid("metadata.generateName", prefix, text) for text in generate_name_errors(prefix)]
+    name = metadata.get("name")
+    if not name:
+        errors.append(field_errors.required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [field_errors.invalid("metadata.name", name, text) for text in name_errors(name)]
+    return errors
+
+
+def _validate_common(metadata: Metadata, old: Metadata | None = None) -> list[FieldError]:
+    """What create and update share. Labels and annotations that did not change are known to be good."""
+    known = old or {}
+    errors: list[FieldError] = []
+    if metadata.get("clusterName"):
+        detail = "may not be set; objects are named by metadata.name"
+        errors.append(field_errors.forbidden("metadata.clusterName", detail))
+    if (labels := metadata.get("labels")) and labels != known.get("labels"):
+        errors += validate_labels(labels)
+    if (annotations := metadata.get("annotations")) and annotations != known.get("annotations"):
+        errors += validate_annotations(annotations)
+    if references := metadata.get("ownerReferences"):
+        errors += _validate_owner_references(references)
+    return errors
+
+
+def validate_labels(labels: dict[str, str], field: str = "metadata.labels") -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key, value in labels.items():
+        errors += [field_errors.invalid(field, key, message) for message in label_key_errors(key)]
+        errors += [field_errors.invalid(field, value, message) for message in label_value_errors(value)]
+    return errors
+
+
+def validate_annotations(annotations: dict[str, str], field: str = "metadata.annotations") -> list[FieldError]:
+    errors: list[FieldError] = []
+    total = 0
+    for key, value in annotations.items():
+        total += size(key) + size(value)
+        # Annotation keys may have capitals even in the prefix.
+        errors += [field_errors.invalid(field, key, message) for message in label_key_errors(key.lower())]
+    if total > ANNOTATIONS_LIMIT:
+        errors.append(field_errors.too_long(field, ANNOTATIONS_LIMIT))
+    return errors
+
+
+def _validate_owner_references(references: list[Metadata]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller = ""
+    for reference in references:
+        errors += _validate_owner_reference(reference)
+        if not reference.get("controller"):
+            continue
+        owner = f"{reference['kind']}/{reference['name']}"
+        if controller:
+            detail = (
+                'Only one reference can have Controller set to true. Found "true" in references for '
+                f"{controller} and {owner}"
+            )
+            errors.append(field_errors.invalid("metadata.ownerReferences", references, detail))
+        controller = controller or owner
+    return errors
+
+
+def _validate_owner_reference(reference: Metadata) -> list[FieldError]:
+    field = "metadata.ownerReferences"  # without an index, as kube-apiserver v1.36 answers
+    errors: list[FieldError] = []
+    if not _version(reference["apiVersion"]):
+        detail = "version must not be empty"
+        errors.append(field_errors.invalid(f"{field}.apiVersion", reference["apiVersion"], detail))
+    errors += [
+        field_errors.invalid(f"{field}.{key}", reference[key], "must not be empty")
+        for key in ("kind", "name", "uid")
+        if not reference[key]
+    ]
+    if reference["apiVersion"] == "v1" and reference["kind"] == "Event":
+        detail = "/v1, Kind=Event is disallowed from being an owner"
+        errors.append(field_errors.invalid(field, reference, detail))
+    return errors
+
+
+def _version(api_version: str) -> str:
+    """The version of ``[GROUP/]VERSION``, empty when there is none."""
+    return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
+
+
+def _validate_no_new_finalizers(metadata: Metadata, old: Metadata) -> list[FieldError]:
+    added = sorted(set(metadata.get("finalizers", ())).difference(old.get("finalizers", ())))
+    if not added:
+        return []
+    listed = ", ".join(map(field_errors.shown, added))
+    detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    return [field_errors.forbidden("metadata.finalizers", detail)]
+
+
+def _unqualified(finalizer: str) -> tuple[str, ...]:
+    if "/" in finalizer or finalizer in _STANDARD_FINALIZERS:
+        return ()
+    path = " including a path (/)" if "." in finalizer else ""
+    return (
+        f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers",
+    )
+
+
+def _shown_value(metadata: Metadata, key: str) -> object:
+    """An absent string is empty and an absent pointer null, as Go shows them."""
+    return metadata.get(key, "" if key in ("name", "namespace", "uid") else None)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.object_meta import MetadataError, decode, deduplicate_owner_references
+from tests.apis import json_values
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}
+
+
+def test_what_is_null_or_empty_is_left_out() -> None:
+    given_metadata: dict[str, Any] = {
+        "name": "a",
+        "generateName": "",
+        "namespace": None,
+        "labels": {},
+        "annotations": None,
+        "finalizers": [],
+        "ownerReferences": [],
+        "generation": 0,
+        "creationTimestamp": None,
+    }
+    assert decode(given_metadata).metadata == {"name": "a"}
+
+
+def test_null_metadata_is_empty() -> None:
+    assert decode(None) == ({}, [])
+
+
+def test_zero_seconds_of_grace_are_not_absent() -> None:
+    assert decode({"deletionGracePeriodSeconds": 0}).metadata == {"deletionGracePeriodSeconds": 0}
+
+
+def test_null_values_of_maps_and_lists_are_empty_strings() -> None:
+    decoded = decode({"labels": {"k": None}, "finalizers": [None]}).metadata
+    assert decoded == {"labels": {"k": ""}, "finalizers": [""]}
+
+
+def test_times_are_normalised() -> None:
+    decoded = decode({"creationTimestamp": "2024-01-02T03:04:05.5+01:00"}).metadata
+    assert decoded == {"creationTimestamp": "2024-01-02T02:04:05Z"}
+
+
+def test_unknown_fields_are_dropped_and_named() -> None:
+    decoded = decode({"name": "a", "zulu": 1, "bogus": "x", "ownerReferences": [{**OWNER, "extra": 1}]})
+    assert decoded.metadata == {"name": "a", "ownerReferences": [OWNER]}
+    assert decoded.unknown == ["metadata.bogus", "metadata.ownerReferences[0].extra", "metadata.zulu"]
+
+
+def test_field_names_are_case_sensitive() -> None:
+    assert decode({"Name": "a"}) == ({}, ["metadata.Name"])
+
+
+def test_managed_fields_are_dropped_without_being_unknown() -> None:
+    assert decode({"managedFields": [{"manager": "m"}]}) == ({}, [])
+
+
+def test_owner_references_get_the_fields_that_go_always_writes() -> None:
+    assert decode({"ownerReferences": [{"controller": True}, None]}).metadata["ownerReferences"] == [
+        {"apiVersion": "", "kind": "", "name": "", "uid": "", "controller": True},
+        {"apiVersion": "", "kind": "", "name": "", "uid": ""},
+    ]
+
+
+def test_whole_floats_are_integers() -> None:
+    assert decode({"generation": 2.0}).metadata == {"generation": 2}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"labels": {"k": 5}}, "cannot unmarshal number into Go struct field ObjectMeta.labels of type string"),
+        ({"labels": []}, "cannot unmarshal array into Go struct field ObjectMeta.labels of type map[string]string"),
+        ({"name": True}, "cannot unmarshal bool into Go struct field ObjectMeta.name of type string"),
+        ({"uid": {}}, "cannot unmarshal object into Go struct field ObjectMeta.uid of type types.UID"),
+        ({"finalizers": "x"}, "cannot unmarshal string into Go struct field ObjectMeta.finalizers of type []string"),
+        ({"generation": "1"}, "cannot unmarshal string into Go struct field ObjectMeta.generation of type int64"),
+        ({"generation": 1.5}, "cannot unmarshal number 1.5 into Go struct field ObjectMeta.generation of type int64"),
+        ({"creationTimestamp": 5}, "cannot unmarshal number into Go value of type string"),
+        ("text", "cannot unmarshal string into Go value of type v1.ObjectMeta"),
+        (
+            {"ownerReferences": [{"controller": "yes"}]},
+            "cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+        ),
+    ],
+)
+def test_a_wrong_type_is_refused_in_the_words_of_go(metadata: Any, message: str) -> None:
+    with pytest.raises(MetadataError) as refused:
+        decode(metadata)
+    assert str(refused.value) == f"json: {message}"
+
+
+def test_a_bad_time_is_refused() -> None:
+    with pytest.raises(MetadataError, match="parsing time"):
+        decode({"deletionTimestamp": "soon"})
+
+
+def test_the_input_is_not_changed() -> None:
+    metadata = {"labels": {"k": None}, "bogus": 1}
+    decode(metadata)
+    assert metadata == {"labels": {"k": None}, "bogus": 1}
+
+
+def test_equal_owner_references_are_dropped_with_a_warning() -> None:
+    metadata = {"ownerReferences": [dict(OWNER), {**OWNER, "name": "o2"}, dict(OWNER)]}
+    assert deduplicate_owner_references(metadata) == [
+        (
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+            "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: u-1"
+        )
+    ]
+    assert metadata == {"ownerReferences": [OWNER, {**OWNER, "name": "o2"}]}
+
+
+def test_a_patch_is_warned_of_repeated_owners_in_other_words() -> None:
+    (warning,) = deduplicate_owner_references({"ownerReferences": [OWNER, OWNER]}, patched=True)
+    assert "duplicate entries after mutating admission happens;" in warning
+
+
+def test_owners_that_differ_are_kept_without_a_word() -> None:
+    metadata = {"ownerReferences": [OWNER, {**OWNER, "name": "o2"}]}
+    assert deduplicate_owner_references(metadata) == []
+    assert len(metadata["ownerReferences"]) == 2
+
+
+fields = st.sampled_from(("name", "labels", "annotations", "finalizers", "ownerReferences", "generation", "uid"))
+
+
+@given(json_values.values | st.dictionaries(fields, json_values.values, max_size=5))
+def test_any_json_decodes_once_and_for_all_or_is_refused(metadata: Any) -> None:
+    with suppress(MetadataError):
+        decoded = decode(metadata).metadata
+        assert decode(decoded) == (decoded, [])

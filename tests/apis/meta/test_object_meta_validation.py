@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.object_meta import MetadataError, decode
+from clusterregistry.apis.meta.object_meta_validation import finalizer_warnings, validate_create, validate_update
+from tests.apis import json_values
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}
+
+
+def created(**metadata: Any) -> list[FieldError]:
+    return validate_create({"name": "a", **metadata})
+
+
+def test_good_metadata_has_no_errors() -> None:
+    assert (
+        created(
+            labels={"k": "", "example.com/K_1": "A.b_c-9"},
+            annotations={"Example.COM/k": "any thing\nat all {}"},
+            finalizers=["foregroundDeletion", "kubernetes", "example.com/x"],
+            ownerReferences=[OWNER, {**OWNER, "uid": "u-2", "controller": True}],
+        )
+        == []
+    )
+
+
+def test_a_name_is_required() -> None:
+    (error,) = validate_create({})
+    assert str(error) == "metadata.name: Required value: name or generateName is required"
+
+
+def test_a_bad_name_and_a_bad_prefix_are_both_reported() -> None:
+    fields = [error.field for error in validate_create({"name": "Upper", "generateName": "Upper-"})]
+    assert fields == ["metadata.generateName", "metadata.name"]
+
+
+def test_a_bad_label_is_reported_by_key_and_by_value() -> None:
+    errors = created(labels={"bad key": "bad value"})
+    assert [error.message.split(":")[1] for error in errors] == [' "bad key"', ' "bad value"']
+    assert {error.field for error in errors} == {"metadata.labels"}
+
+
+def test_annotations_have_a_total_size() -> None:
+    assert created(annotations={"k": "x" * 262143}) == []
+    (error,) = created(annotations={"k": "x" * 262144})
+    assert error.cause() == {
+        "reason": "FieldValueTooLong",
+        "message": "Too long: may not be more than 262144 bytes",
+        "field": "metadata.annotations",
+    }
+
+
+def test_the_size_of_annotations_counts_bytes() -> None:
+    assert created(annotations={"k": "ä" * 131072}) != []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"uid": ""}, 'metadata.ownerReferences.uid: Invalid value: "": must not be empty'),
+        ({"kind": ""}, 'metadata.ownerReferences.kind: Invalid value: "": must not be empty'),
+        (
+            {"apiVersion": "a/b/c"},
+            'metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty',
+        ),
+        (
+            {"apiVersion": "apps/"},
+            'metadata.ownerReferences.apiVersion: Invalid value: "apps/": version must not be empty',
+        ),
+    ],
+)
+def test_an_owner_reference_needs_all_its_parts(change: dict[str, str], error: str) -> None:
+    assert [str(found) for found in created(ownerReferences=[{**OWNER, **change}])] == [error]
+
+
+def test_an_event_owns_nothing() -> None:
+    (error,) = created(ownerReferences=[{**OWNER, "kind": "Event"}])
+    assert error.message.endswith(": /v1, Kind=Event is disallowed from being an owner")
+
+
+def test_only_one_owner_is_the_controller() -> None:
+    owners = [{**OWNER, "controller": True}, {**OWNER, "name": "o2", "uid": "u-2", "controller": True}]
+    (error,) = created(ownerReferences=owners)
+    assert error.message == (
+        'Invalid value: [{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"u-1","controller":true},'
+        '{"apiVersion":"v1","kind":"ConfigMap","name":"o2","uid":"u-2","controller":true}]: Only one reference can '
+        'have Controller set to true. Found "true" in references for ConfigMap/owner and ConfigMap/o2'
+    )
+
+
+def test_bad_finalizers_are_refused_on_create() -> None:
+    assert len(created(finalizers=[""])) == 2
+    (error,) = created(finalizers=["orphan", "foregroundDeletion"])
+    assert error.message == (
+        'Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set'
+    )
+
+
+def test_a_cluster_name_is_refused_on_create_and_update() -> None:
+    assert [error.field for error in created(clusterName="x")] == ["metadata.clusterName"]
+    assert [error.field for error in validate_update({"clusterName": "x"}, {})] == ["metadata.clusterName"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("uid", "other", '"other"'),
+        ("name", "b", '"b"'),
+        ("creationTimestamp", "2024-01-01T00:00:00Z", '"2024-01-01T00:00:00Z"'),
+        ("deletionGracePeriodSeconds", 3, "3"),
+    ],
+)
+def test_what_the_server_sets_cannot_change(key: str, value: Any, shown: str) -> None:
+    old = {"name": "a", "uid": "u"}
+    assert [str(error) for error in validate_update({**old, key: value}, old)] == [
+        f"metadata.{key}: Invalid value: {shown}: field is immutable"
+    ]
+
+
+def test_a_removed_deletion_time_is_shown_as_null() -> None:
+    (error,) = validate_update({}, {"deletionTimestamp": "2024-01-01T00:00:00Z"})
+    assert str(error) == "metadata.deletionTimestamp: Invalid value: null: field is immutable"
+
+
+def test_labels_are_checked_on_update_when_they_change() -> None:
+    bad = {"labels": {"k": "bad value"}}
+    assert len(validate_update(bad, {})) == 1
+    assert validate_update(bad, bad) == []
+
+
+def test_no_finalizer_is_added_to_an_object_that_is_being_deleted() -> None:
+    old = {"deletionTimestamp": "2024-01-01T00:00:00Z", "finalizers": ["example.com/x"]}
+    assert validate_update({**old, "finalizers": []}, old) == []
+    (error,) = validate_update({**old, "finalizers": ["example.com/x", "example.com/z", "example.com/y"]}, old)
+    assert str(error) == (
+        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+        'found new finalizers []string{"example.com/y", "example.com/z"}'
+    )
+
+
+def test_finalizers_without_a_domain_are_warned_of_when_they_are_new() -> None:
+    metadata = {"finalizers": ["hold", "example.com", "orphan", "example.com/x"]}
+    assert finalizer_warnings(metadata) == [
+        (
+            'metadata.finalizers: "example.com": prefer a domain-qualified finalizer name including a path (/) '
+            "to avoid accidental conflicts with other finalizer writers"
+        ),
+        (
+            'metadata.finalizers: "hold": prefer a domain-qualified finalizer name '
+            "to avoid accidental conflicts with other finalizer writers"
+        ),
+    ]
+    assert finalizer_warnings(metadata, metadata) == []
+
+
+fields = st.sampled_from(
+    ("name", "generateName", "labels", "annotations", "finalizers", "ownerReferences", "clusterName")
+)
+
+
+@given(st.dictionaries(fields, json_values.values, max_size=5), st.dictionaries(fields, json_values.values, max_size=5))
+def test_whatever_decodes_can_be_validated(new: Any, old: Any) -> None:
+    try:
+        metadata, before = decode(new).metadata, decode(old).metadata
+    except MetadataError:
+        return
+    for error in validate_create(metadata) + validate_update(metadata, before):
+        assert error.field.startswith("metadata.")
+    assert all(isinstance(warning, str) for warning in finalizer_warnings(metadata, before))

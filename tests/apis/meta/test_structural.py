@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.schemas import Array, Boolean, Integer, IntOrString, Map, Object, String
+from clusterregistry.apis.meta.structural import Structural
+from tests.apis import json_values
+
+SCHEMA = Object(
+    fields={
+        "spec": Object(
+            fields={
+                "id": String(max_length=5),
+                "bundle": String(format="byte"),
+                "on": Boolean(),
+                "tags": Array(items=String(), list_type="set"),
+                "map": Map(values=String()),
+                "servers": Array(
+                    items=Object(fields={"range": String(), "port": Integer()}, old_spellings={"Range": "range"})
+                ),
+                "nested": Object(fields={"name": String()}),
+            }
+        ),
+        "status": Object(
+            fields={
+                "conditions": Array(
+                    items=Object(
+                        fields={
+                            "type": String(),
+                            "status": String(enum=("True", "False")),
+                            "at": String(format="date-time"),
+                        },
+                        required=("type", "status"),
+                    ),
+                    list_type="map",
+                    map_keys=("type",),
+                ),
+                "total": Integer(format="int32", minimum=0, maximum=2000000000),
+                "count": Integer(format="int32"),
+                "sizes": Map(values=IntOrString()),
+                "pairs": Array(
+                    items=Object(fields={"a": String(), "b": String()}), list_type="map", map_keys=("a", "b")
+                ),
+            }
+        ),
+    }
+)
+STRUCTURAL = Structural(SCHEMA)
+
+
+def pruned(**parts: Any) -> tuple[dict[str, Any], list[str]]:
+    unknown = STRUCTURAL.prune(parts)
+    return parts, unknown
+
+
+def errors(**parts: Any) -> list[str]:
+    return [str(error) for error in STRUCTURAL.validate(parts)]
+
+
+def test_unknown_fields_are_removed_and_their_paths_sorted() -> None:
+    obj, unknown = pruned(
+        extra={"a": 1},
+        spec={"nope": 1, "nested": {"name": "x", "zone": "z"}, "servers": [{}, {"bogus": 1}]},
+        apiVersion="v1",
+        kind="K",
+        metadata={"anything": 1},
+    )
+    assert unknown == ["extra", "spec.nested.zone", "spec.nope", "spec.servers[1].bogus"]
+    assert obj == {
+        "spec": {"nested": {"name": "x"}, "servers": [{}, {}]},
+        "apiVersion": "v1",
+        "kind": "K",
+        "metadata": {"anything": 1},
+    }
+
+
+def test_the_order_of_fields_is_kept() -> None:
+    obj, _ = pruned(apiVersion="v1", kind="K", metadata={}, spec={})
+    assert list(obj) == ["apiVersion", "kind", "metadata", "spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "unknown"),
+    [
+        ({"servers": {"port": 1}}, ["spec.servers.port"]),
+        ({"id": {"a": {"b": 1}}}, ["spec.id.a"]),
+        ([{"x": 1}, [{"y": 1}]], ["spec[0].x", "spec[1][0].y"]),
+        ({"map": {"k": {"x": 1}}}, ["spec.map.k.x"]),
+    ],
+)
+def test_an_object_in_the_place_of_something_else_loses_all_its_fields(spec: Any, unknown: list[str]) -> None:
+    assert pruned(spec=spec)[1] == unknown
+
+
+def test_nulls_count_as_absent_but_stay_in_lists() -> None:
+    obj, unknown = pruned(
+        spec={"nested": None, "servers": [None, {"range": None}], "map": {"k": None, "l": "x"}}, status=None
+    )
+    assert obj == {"spec": {"servers": [None, {}], "map": {"l": "x"}}}
+    assert unknown == []
+    assert errors(**obj) == [
+        'spec.servers[0]: Invalid value: "null": spec.servers[0] in body must be of type object: "null"'
+    ]
+
+
+def test_unknown_nulls_are_still_unknown() -> None:
+    assert pruned(spec={"nope": None}) == ({"spec": {}}, ["spec.nope"])
+
+
+def test_whole_floats_become_integers() -> None:
+    obj, _ = pruned(status={"total": 1.0, "sizes": {"cpu": 2.0}, "count": 1.5})
+    assert obj["status"] == {"total": 1, "sizes": {"cpu": 2}, "count": 1.5}
+    assert type(obj["status"]["total"]) is int
+
+
+def test_a_very_deep_value_is_pruned() -> None:
+    deep: Any = {"end": 1}
+    for _ in range(5000):
+        deep = [deep]
+    (unknown,) = pruned(spec={"id": deep})[1]
+    assert unknown.endswith("[0].end")
+
+
+def test_many_unknown_fields_are_pruned_in_reasonable_time() -> None:
+    assert len(pruned(spec={str(number): 1 for number in range(100_000)})[1]) == 100_000
+
+
+def test_old_spellings_are_renamed_with_a_warning() -> None:
+    obj = {"spec": {"servers": [{"Range": "a"}, {"range": "b"}]}}
+    assert STRUCTURAL.rename_old_spellings(obj) == ["spec.servers[0].Range: deprecated, use range"]
+    assert obj == {"spec": {"servers": [{"range": "a"}, {"range": "b"}]}}
+
+
+def test_the_present_spelling_wins_over_the_old_one() -> None:
+    obj = {"spec": {"servers": [{"Range": "a", "range": "b"}]}}
+    assert STRUCTURAL.rename_old_spellings(obj) == [
+        "spec.servers[0].Range: deprecated and ignored, as range is given too"
+    ]
+    assert obj == {"spec": {"servers": [{"range": "b"}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ("text", 'spec: Invalid value: "string": spec in body must be of type object: "string"'),
+        ([1], 'spec: Invalid value: "array": spec in body must be of type object: "array"'),
+        ({"id": 5}, 'spec.id: Invalid value: "integer": spec.id in body must be of type string: "integer"'),
+        ({"id": 5.5}, 'spec.id: Invalid value: "number": spec.id in body must be of type string: "number"'),
+        ({"id": True}, 'spec.id: Invalid value: "boolean": spec.id in body must be of type string: "boolean"'),
+        ({"id": "123456"}, "spec.id: Too long: may not be more than 5 bytes"),
+        ({"on": "yes"}, 'spec.on: Invalid value: "string": spec.on in body must be of type boolean: "string"'),
+        ({"tags": {}}, 'spec.tags: Invalid value: "object": spec.tags in body must be of type array: "object"'),
+        ({"map": []}, 'spec.map: Invalid value: "array": spec.map in body must be of type object: "array"'),
+        (
+            {"map": {"k": 1}},
+            'spec.map.k: Invalid value: "integer": spec.map.k in body must be of type string: "integer"',
+        ),
+        ({"bundle": "*no*"}, 'spec.bundle: Invalid value: "*no*": spec.bundle in body must be of type byte: "*no*"'),
+        ({"bundle": ""}, 'spec.bundle: Invalid value: "": spec.bundle in body must be of type byte: ""'),
+        ({"bundle": 5}, 'spec.bundle: Invalid value: "int64": spec.bundle in body must be of type byte: "int64"'),
+        ({"tags": ["a", "b", "a", "a"]}, 'spec.tags[2]: Duplicate value: "a"'),
+    ],
+)
+def test_what_breaks_the_spec_is_said_as_kube_apiserver_says_it(spec: Any, error: str) -> None:
+    assert errors(spec=spec) == [error]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"total": -1}, ["status.total: Invalid value: -1: total in body should be greater than or equal to 0"]),
+        (
+            {"total": 2000000001},
+            ["status.total: Invalid value: 2000000001: total in body should be less than or equal to 2000000000"],
+        ),
+        ({"total": "many"}, ['status.total: Invalid value: "string": total in body must be of type integer: "string"']),
+        ({"total": True}, ['status.total: Invalid value: "": total in body must be of type int32: ""']),
+        ({"total": 1.5}, ['status.total: Invalid value: "float64": total in body must be of type int32: "float64"']),
+        ({"total": 10**20}, ['status.total: Invalid value: "float64": total in body must be of type int32: "float64"']),
+        (
+            {"count": 2**31},
+            ['status: Invalid value: "": Checked value must be of type integer with format int32 in count'],
+        ),
+        (
+            {"sizes": {"cpu": True}},
+            ['status.sizes.cpu: Invalid value: "boolean": sizes.cpu in body must be of type integer,string: "boolean"'],
+        ),
+        (
+            {"conditions": [{"type": "OK", "status": "Maybe"}]},
+            ['status.conditions[0].status: Unsupported value: "Maybe": supported values: "True", "False"'],
+        ),
+        (
+            {"conditions": [{}]},
+            ["status.conditions[0].type: Required value", "status.conditions[0].status: Required value"],
+        ),
+        (
+            {"conditions": [{"type": "OK", "status": "True", "at": "yesterday"}]},
+            [
+                (
+                    'status.conditions[0].at: Invalid value: "yesterday": '
+                    'conditions[0].at in body must be of type date-time: "yesterday"'
+                )
+            ],
+        ),
+        (
+            {"conditions": [{"type": "OK", "status": "True"}, {"type": "OK", "status": "False"}]},
+            ['status.conditions[1]: Duplicate value: {"type":"OK"}'],
+        ),
+        (
+            {"pairs": [{"a": "1", "b": "2"}, {"a": "1"}, {"b": "2", "a": "1"}, {"a": "1"}]},
+            [
+                'status.pairs[2]: Duplicate value: {"a":"1","b":"2"}',
+                'status.pairs[3]: Duplicate value: {"a":"1"}',
+            ],
+        ),
+        ("text", ['status: Invalid value: "string":  in body must be of type object: "string"']),
+        (None, []),
+    ],
+)
+def test_a_part_on_its_own_is_named_from_that_part_on(status: Any, expected: list[str]) -> None:
+    assert [str(error) for error in STRUCTURAL.validate_part("status", status)] == expected
+
+
+def test_an_item_of_a_map_list_must_be_an_object() -> None:
+    found = errors(status={"conditions": [5]})
+    assert found[0].startswith('status.conditions[0]: Invalid value: "integer"')
+    assert found[1] == "status.conditions[0]: Invalid value: 5: must be an object for an array of list-type map"
+
+
+def test_lengths_count_characters() -> None:
+    assert errors(spec={"id": "äöüßé"}) == []
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2024-01-02T03:04:05Z", "2024-02-29T23:59:59.123+01:00", "2024-01-02t03:04:05z", "1999-12-31T00:00:00Z"],
+)
+def test_times_that_are_good(time: str) -> None:
+    assert errors(status={"conditions": [{"type": "a", "status": "True", "at": time}]}) == []
+
+
+@pytest.mark.parametrize(
+    "time", ["2023-02-29T00:00:00Z", "2024-01-02T24:00:00Z", "2024-01-02T03:04:05", "2024-01-02", ""]
+)
+def test_times_that_are_not(time: str) -> None:
+    assert len(errors(status={"conditions": [{"type": "a", "status": "True", "at": time}]})) == 1
+
+
+def test_errors_of_the_reason_that_kubernetes_gives() -> None:
+    found = STRUCTURAL.validate(
+        {"spec": {"id": 5}, "status": {"conditions": [{"type": "a", "status": "x"}], "total": -1}}
+    )
+    assert [error.reason for error in found] == ["FieldValueTypeInvalid", "FieldValueNotSupported", "FieldValueInvalid"]
+
+
+def test_a_part_that_did_not_change_is_not_checked_again() -> None:
+    bad = {"spec": {"id": 5}, "status": {"total": -1}}
+    assert STRUCTURAL.validate(bad, copy.deepcopy(bad)) == []
+    assert [error.field for error in STRUCTURAL.validate(bad, {"spec": {"id": 5}})] == ["status.total"]
+
+
+BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
+
+
+@given(st.text(alphabet="AQab9+/=-_ \n", max_size=12))
+def test_base64_is_what_the_reference_takes_for_it(text: str) -> None:
+    assert (errors(spec={"bundle": text}) == []) is bool(BASE64.fullmatch(text))
+
+
+objects = st.fixed_dictionaries({}, optional={name: json_values.shaped(part) for name, part in SCHEMA.fields.items()})
+
+
+@settings(max_examples=200)
+@given(objects)
+def test_any_json_is_renamed_pruned_and_validated_without_an_exception(obj: dict[str, Any]) -> None:
+    STRUCTURAL.rename_old_spellings(obj)
+    STRUCTURAL.validate(obj)
+    STRUCTURAL.prune(obj)
+    assert all(error.field.startswith(("spec", "status")) for error in STRUCTURAL.validate(obj))
+
+
+@given(objects)
+def test_pruning_once_is_enough(obj: dict[str, Any]) -> None:
+    STRUCTURAL.prune(obj)
+    again = copy.deepcopy(obj)
+    assert STRUCTURAL.prune(again) == []
+    assert again == obj
