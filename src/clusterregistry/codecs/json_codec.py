@@ -1,0 +1,165 @@
+"""JSON as sigs.k8s.io/json reads it: the last of two equal keys wins and the first is remembered as a strict error.
+
+The fast path costs one orjson decode and one encode. What orjson refuses and kube-apiserver takes (invalid UTF-8,
+lone surrogates) is mended and tried again, so that only bodies that need it pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from clusterregistry.codecs.decoding import MAX_DEPTH, Decoded, DecodeError, too_deep
+
+_WHITE_SPACE = b" \t\r\n"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
+_ESCAPE = re.compile(
+    rb"\\(?:"
+    rb"(?P<pair>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|"
+    rb"(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
+
+# What Go says where the standard library stops with the message on the left.
+_GO_CONTEXTS = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair or array element",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+    "Invalid \\uXXXX escape": "in \\u hexadecimal character escape",
+}
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A map as it stands in the document, repeated keys included."""
+
+
+def decode(body: bytes) -> Decoded:
+    """The value of a JSON document; the last of equal keys wins, and ``strict_errors`` names them.
+
+    As kube-apiserver does: invalid UTF-8 and lone surrogates become U+FFFD, integers beyond 64 bits become floats,
+    numbers beyond a float are an error. Raises DecodeError.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        body = _mended(body)
+        value = _loaded(body)
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(value):
+        raise DecodeError("exceeded max depth")
+    # An encoder writes no key twice: a body that is what we would write has no duplicates.
+    if orjson.dumps(value) == body.strip(_WHITE_SPACE):
+        return Decoded(value)
+    return _with_duplicates(body, value)
+
+
+def encode(value: Any) -> bytes:
+    """Compact, keys sorted: equal values give equal bytes."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def encode_pretty(value: Any) -> bytes:
+    """For people: indented by two, keys sorted."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+
+
+def _mended(body: bytes) -> bytes:
+    """The body with what is no character replaced by U+FFFD, as Go's decoder does."""
+    # As Go does, each byte that fits nowhere becomes one; Python's own "replace" makes one of several.
+    text = _UNDECODED_BYTE.sub(_REPLACEMENT, body.decode(errors="surrogateescape"))
+    return _ESCAPE.sub(_without_lone_surrogate, text.encode())
+
+
+def _without_lone_surrogate(match: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if match["lone"] else match[0]
+
+
+def _loaded(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise DecodeError(_reason(body.decode())) from None
+
+
+def _reason(text: str) -> str:
+    """Why the text is not JSON, in Go's words. The standard library's errors are stabler than orjson's."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return _in_go_words(text, error)
+    except RecursionError:
+        return "exceeded max depth"
+    except ValueError:
+        return "json: cannot unmarshal number into Go value of type float64"
+    found = _NOT_JSON_NUMBERS.search(text)
+    if found:
+        return f"invalid character {_shown(found[0].lstrip('-')[0])} looking for beginning of value"
+    # Either way the standard library read what no float can hold, or what is nested beyond orjson's limit.
+    deep = text.count("[") + text.count("{") > MAX_DEPTH
+    return "exceeded max depth" if deep else "json: cannot unmarshal number into Go value of type float64"
+
+
+def _in_go_words(text: str, error: json.JSONDecodeError) -> str:
+    at = error.pos
+    if error.msg.startswith("Unterminated string") or at >= len(text.rstrip()):
+        return "unexpected end of JSON input"
+    context = _GO_CONTEXTS.get(error.msg, "looking for beginning of value")
+    return f"invalid character {_shown(text[at])} {context}"
+
+
+def _shown(character: str) -> str:
+    # Go's scanner sees bytes and shows the one it stumbled over as a character of its own.
+    byte = chr(character.encode()[0])
+    return "'\\''" if byte == "'" else repr(byte)
+
+
+def _with_duplicates(body: bytes, value: Any) -> Decoded:
+    text = body.decode()
+    try:
+        if not _has_duplicates(text):
+            return Decoded(value)
+        duplicates = _duplicate_paths(json.loads(text, object_pairs_hook=_Pairs))
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+    return Decoded(value, duplicates, [f'duplicate field "{path}"' for path in duplicates])
+
+
+def _has_duplicates(text: str) -> bool:
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len(dict(pairs)) != len(pairs)
+
+    json.loads(text, object_pairs_hook=look)
+    return found
+
+
+def _duplicate_paths(document: Any) -> list[str]:
+    """Paths in the order of the second occurrence, each once, as kube-apiserver reports them."""
+    found: dict[str, None] = {}
+
+    def visit(value: Any, path: str) -> None:
+        if isinstance(value, _Pairs):
+            seen = set()
+            for key, child in value:
+                at = f"{path}.{key}" if path else key
+                if key in seen:
+                    found[at] = None
+                seen.add(key)
+                visit(child, at)
+        elif isinstance(value, list):
+            for index, child in enumerate(value):
+                visit(child, f"{path}[{index}]")
+
+    visit(document, "")
+    return list(found)

@@ -1,0 +1,46 @@
+"""``Accept`` headers: the media ranges that a client takes, in the order in which it wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_NO_QUALITY = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One media range of an Accept header."""
+
+    media_type: str
+    parameters: Mapping[str, str]
+    quality: float
+
+    def matches(self, media_type: str) -> bool:
+        wanted_type, _, wanted_subtype = self.media_type.partition("/")
+        offered_type, _, offered_subtype = media_type.partition("/")
+        return wanted_type in ("*", offered_type) and wanted_subtype in ("*", offered_subtype)
+
+
+def clauses(accept: str) -> list[Clause]:
+    """The media ranges, best first: by quality, then the exact before the wildcards, then as written.
+
+    No header, or an empty one, accepts anything.
+    """
+    parsed = [_clause(part) for part in (accept.strip() or "*/*").split(",") if part.strip()]
+    return sorted(parsed, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
+
+
+def _clause(text: str) -> Clause:
+    media_type, *rest = (part.strip() for part in text.split(";"))
+    pairs = (part.partition("=") for part in rest)
+    parameters = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+    quality = parameters.pop("q", "1")
+    return Clause(media_type, parameters, _quality(quality))
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return _NO_QUALITY

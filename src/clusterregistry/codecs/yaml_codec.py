@@ -1,0 +1,33 @@
+"""YAML as sigs.k8s.io/yaml reads it: go-yaml v2's meaning of scalars, then the way through JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.codecs import json_codec
+from clusterregistry.codecs.decoding import Decoded, DecodeError
+from clusterregistry.codecs.yaml_reading import read
+from clusterregistry.codecs.yaml_writing import write
+
+
+def decode(body: bytes) -> Decoded:
+    """The first document's value, None when there is none; the last of equal keys wins. Raises DecodeError."""
+    if body.startswith(b"{"):
+        decoded = _as_json(body)
+        if decoded is not None:
+            return decoded
+    return read(body)
+
+
+def encode(value: Any) -> bytes:
+    """Block style with sorted keys, which reads back identically in YAML 1.1 and 1.2."""
+    return write(value).encode()
+
+
+def _as_json(body: bytes) -> Decoded | None:
+    """JSON is YAML and read faster as such; what it repeats is worded by the YAML decoder."""
+    try:
+        decoded = json_codec.decode(body)
+    except DecodeError:
+        return None
+    return None if decoded.duplicates else decoded
