@@ -1,0 +1,172 @@
+"""The port, implemented on memory that follows a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from clusterregistry.storage.cacher.recent_events import RecentEvents
+from clusterregistry.storage.cacher.snapshots import Snapshot
+from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
+from clusterregistry.storage.interface import Event, KeyValue, Page, Sink, Storage, Subscription
+from clusterregistry.storage.publishing import Publisher
+from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
+
+_CLOSED = "the cache is closed"
+
+
+class Cacher:
+    """A store's keys of one prefix, in memory. Whatever is asked about other keys goes to the store.
+
+    Events and pages share their KeyValue instances: one for each key and revision, as long as it is here.
+    """
+
+    sole_writer: bool
+    """Whether memory never lags behind an answered write. ``peek`` then is as good as ``get``."""
+
+    def __init__(self, backend: Storage, prefix: str, *, recent: RecentEvents) -> None:
+        self._backend, self._prefix, self._recent = backend, prefix, recent
+        self.sole_writer = backend.sole_writer
+        self._snapshot = Snapshot()
+        self._seen = SeenRevision(0)
+        self._publisher = Publisher()
+        self._early: list[Event] | None = []
+        self._closed = False
+        # All prefixes: an event of another one tells too how far the store has come.
+        self._feed = backend.subscribe("", self._receive)
+
+    @classmethod
+    async def open(
+        cls, backend: Storage, prefix: str, *, most_events: int = 10_000, most_bytes: int = 32 << 20
+    ) -> Cacher:
+        """Loads the keys of a prefix and follows the store from there, without a gap.
+
+        ``most_events`` and ``most_bytes`` bound the recent past that is kept in memory.
+        """
+        recent = RecentEvents(most_events=most_events, most_bytes=most_bytes)
+        cacher = cls(backend, prefix, recent=recent)
+        try:
+            await cacher._load()
+        except BaseException:
+            await cacher.close()
+            raise
+        return cacher
+
+    @property
+    def revision(self) -> int:
+        return self._seen.value
+
+    async def current_revision(self) -> int:
+        self._check_open()
+        return await self._backend.current_revision()
+
+    def peek(self, key: str) -> KeyValue | None:
+        """The key as memory has it: without waiting, hence only as current as ``sole_writer`` says."""
+        return self._snapshot.items.get(key)
+
+    async def get(self, key: str) -> KeyValue | None:
+        self._check_open()
+        if not key.startswith(self._prefix) or not (self.sole_writer or await self._catch_up()):
+            return await self._backend.get(key)
+        return self._snapshot.items.get(key)
+
+    async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
+        """As the port says. From memory, unless the revision lies too far back."""
+        self._check_open()
+        if prefix.startswith(self._prefix) and await self._has_reached(revision):
+            if revision in {0, self.revision}:
+                return self._snapshot.page(prefix, revision=self.revision, after=after, limit=limit)
+            if revision >= self._recent.floor:
+                undone = self._recent.after(revision)
+                return self._snapshot.page_before(undone, prefix, revision=revision, after=after, limit=limit)
+        return await self._backend.list(prefix, revision=revision, after=after, limit=limit)
+
+    async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
+        """As the port says. From memory, unless it reaches too far back, such as after a restart."""
+        self._check_open()
+        current = self.sole_writer or await self._catch_up()
+        if current and prefix.startswith(self._prefix) and after >= self._recent.floor:
+            matching = (event for event in reversed(self._recent.after(after)) if event.key.startswith(prefix))
+            return list(islice(matching, limit or None))
+        return await self._backend.history(prefix, after=after, limit=limit)
+
+    async def create(self, key: str, value: bytes) -> int:
+        self._check_open()
+        return await self._backend.create(key, value)
+
+    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+        self._check_open()
+        return await self._backend.update(key, value, expected=expected)
+
+    async def delete(self, key: str, *, expected: int) -> int:
+        self._check_open()
+        return await self._backend.delete(key, expected=expected)
+
+    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+        """As the port says. The events carry the cached instances; memory has them when the sink is called."""
+        if not prefix.startswith(self._prefix):
+            return self._backend.subscribe(prefix, sink)
+        return self._publisher.subscribe(prefix, sink)
+
+    def count(self, prefix: str) -> int:
+        return self._snapshot.count(prefix) if prefix.startswith(self._prefix) else self._backend.count(prefix)
+
+    def problem(self) -> str:
+        return _CLOSED if self._closed else self._backend.problem()
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        await self._backend.compact(revision)
+        self._recent.forget(revision)
+
+    async def close(self) -> None:
+        """Stops following the store. The store itself belongs to who opened it and stays open."""
+        self._closed = True
+        self._feed.close()
+        self._seen.give_up(_CLOSED)
+
+    async def wait_for(self, revision: int, timeout: float = WAIT_SECONDS) -> None:  # noqa: ASYNC109 - what it is about
+        """As the port says; ``timeout`` is in seconds."""
+        self._check_open()
+        await self._seen.reach(revision, seconds=timeout)
+
+    async def _has_reached(self, revision: int) -> bool:
+        """Whether memory can tell about a revision, 0 being that of now."""
+        if 0 < revision <= self.revision:
+            return True
+        return (self.sole_writer or await self._catch_up()) and revision <= self.revision
+
+    async def _catch_up(self) -> bool:
+        """Waits until memory has what the store had at the call; False when it does not get there in time."""
+        try:
+            await self.wait_for(await self._backend.current_revision(), WAIT_SECONDS)
+        except RevisionInFuture:
+            return False
+        return True
+
+    async def _load(self) -> None:
+        page = await self._backend.list(self._prefix)
+        self._snapshot.load(page.items)
+        self._recent.floor = page.revision
+        self._seen.advance(page.revision)
+        early, self._early = self._early or [], None
+        self._receive([event for event in early if event.revision > page.revision])
+
+    def _receive(self, events: Sequence[Event]) -> None:
+        if self._early is not None:
+            self._early.extend(events)
+        elif events:
+            published = [self._apply(event) for event in events if event.key.startswith(self._prefix)]
+            self._seen.advance(events[-1].revision)
+            self._publisher.publish(published)
+
+    def _apply(self, event: Event) -> Event:
+        previous = self._snapshot.apply(event.key, event.current)
+        if previous is not event.previous:
+            event = Event(event.key, event.revision, event.current, previous)
+        self._recent.append(event)
+        return event
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageUnavailable(_CLOSED)

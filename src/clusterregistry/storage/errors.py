@@ -1,0 +1,56 @@
+"""What a store may raise; ``registry.interpreting`` is the one place that says what it means to a client.
+
+    StorageError
+    ├── KeyExists             create of a key that is there
+    ├── KeyNotFound           update or delete of a key that is not
+    ├── RevisionConflict      the key is at another revision than the caller expected
+    ├── RevisionCompacted     history that is no longer kept
+    ├── RevisionInFuture      a revision that has not happened yet
+    └── StorageUnavailable    the engine cannot answer now (full, locked, closed, out of reach)
+
+Engine exceptions (``sqlite3``, ``grpc``) never leave this package.
+"""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """Anything a store cannot do."""
+
+
+class KeyExists(StorageError):
+    def __init__(self, key: str) -> None:
+        super().__init__(f"key {key!r} exists")
+        self.key = key
+
+
+class KeyNotFound(StorageError):
+    def __init__(self, key: str) -> None:
+        super().__init__(f"key {key!r} not found")
+        self.key = key
+
+
+class RevisionConflict(StorageError):
+    def __init__(self, key: str, *, expected: int, actual: int) -> None:
+        super().__init__(f"key {key!r} is at revision {actual}, not {expected}")
+        self.key, self.expected, self.actual = key, expected, actual
+
+
+class RevisionCompacted(StorageError):
+    def __init__(self, requested: int, *, compacted: int) -> None:
+        super().__init__(f"revision {requested} is compacted; the oldest kept is {compacted}")
+        self.requested, self.compacted = requested, compacted
+
+
+class RevisionInFuture(StorageError):
+    def __init__(self, requested: int, *, current: int) -> None:
+        super().__init__(f"revision {requested} is in the future; the current one is {current}")
+        self.requested, self.current = requested, current
+
+
+class StorageUnavailable(StorageError):
+    """The message says why; ``remedy``, where there is one, what an operator can do."""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy

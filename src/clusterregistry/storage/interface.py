@@ -1,0 +1,116 @@
+"""The storage port: keys, revisions and history with etcd's semantics.
+
+Every write of any key makes one new revision of the whole store. A value is opaque bytes. Reads can
+name a past revision until it is compacted; a watch can start at one. All methods run on the event
+loop's thread and may be cancelled; a cancelled write may or may not have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(slots=True)
+class KeyValue:
+    """A key at one revision, that of its last change. Never changed, but for ``memo``.
+
+    ``memo`` belongs to the layer above: what it derived from the value (labels, a table row) lives as
+    long as a cache keeps the object. (Not frozen, since that makes creation three times as slow.)
+    """
+
+    key: str
+    value: bytes
+    revision: int
+    memo: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class Page:
+    """Part of a range, in the order of the keys, all as of ``revision``.
+
+    ``remaining`` counts the keys of the range behind the last item.
+    """
+
+    items: Sequence[KeyValue]
+    revision: int
+    remaining: int
+
+
+@dataclass(slots=True)
+class Event:
+    """One change: created (``previous`` is None), changed, or deleted (``current`` is None)."""
+
+    key: str
+    revision: int
+    current: KeyValue | None
+    previous: KeyValue | None
+
+
+Sink = Callable[[Sequence[Event]], None]
+"""Takes committed events in the order of their revisions. Called on the loop; must not block or raise."""
+
+
+class Subscription(Protocol):
+    """An open watch."""
+
+    def close(self) -> None:
+        """Ends the watch; the sink is not called again. Idempotent."""
+
+
+class Storage(Protocol):
+    """One engine, or the cache around one."""
+
+    @property
+    def sole_writer(self) -> bool:
+        """Whether nobody else writes to this store: ``revision`` then is always the current one."""
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that this store has seen committed."""
+
+    async def current_revision(self) -> int:
+        """The newest committed revision of the whole store, at or after the moment of the call."""
+
+    async def wait_for(self, revision: int) -> None:
+        """Returns once ``revision`` is seen. Raises RevisionInFuture when it does not come in a few seconds."""
+
+    async def get(self, key: str) -> KeyValue | None:
+        """The key as of now; None when it does not exist."""
+
+    async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
+        """The keys with a prefix, as of ``revision`` (0: now), behind ``after``, at most ``limit`` (0: all).
+
+        Raises RevisionCompacted or RevisionInFuture.
+        """
+
+    async def create(self, key: str, value: bytes) -> int:
+        """Adds a key and returns its revision, once durable. Raises KeyExists."""
+
+    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+        """Replaces the value if the key is at revision ``expected``. Raises KeyNotFound, RevisionConflict."""
+
+    async def delete(self, key: str, *, expected: int) -> int:
+        """Removes the key if it is at revision ``expected``. Raises KeyNotFound, RevisionConflict."""
+
+    async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
+        """The events with a revision above ``after`` that are committed now, the oldest ``limit`` (0: all) of them.
+
+        Raises RevisionCompacted.
+        """
+
+    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+        """Feeds the sink every event committed from now on, before the write that made it returns."""
+
+    def count(self, prefix: str) -> int:
+        """How many keys with a prefix there are, as far as this store has seen; for metrics."""
+
+    def problem(self) -> str:
+        """Why writes cannot be taken now, for a person; empty when they can. Never blocks."""
+
+    async def compact(self, revision: int) -> None:
+        """Forgets what was superseded at or before ``revision``; that revision itself stays readable."""
+
+    async def close(self) -> None:
+        """Finishes the writes under way and frees everything. Idempotent."""

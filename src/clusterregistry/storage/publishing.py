@@ -1,0 +1,57 @@
+"""Handing committed events to those who subscribed; what every engine and the cacher have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from clusterregistry.storage.interface import Event, Sink, Subscription
+
+_log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """The subscribers of one store, grouped by prefix so that events are filtered once for all of a group.
+
+    Subscribing and closing take constant time, and both may happen while events are handed out: who
+    subscribes then does not get the events under way, who closes gets nothing more.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[_Subscriber, None]] = {}
+
+    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+        subscriber = _Subscriber(prefix, sink, self._groups)
+        self._groups.setdefault(prefix, {})[subscriber] = None
+        return subscriber
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs."""
+        for prefix, subscribers in [(prefix, tuple(group)) for prefix, group in self._groups.items()]:
+            matching = [event for event in events if event.key.startswith(prefix)]
+            if matching:
+                for subscriber in subscribers:
+                    subscriber.take(matching)
+
+
+class _Subscriber:
+    __slots__ = ("_groups", "_prefix", "_sink")
+
+    def __init__(self, prefix: str, sink: Sink, groups: dict[str, dict[_Subscriber, None]]) -> None:
+        self._prefix, self._groups = prefix, groups
+        self._sink: Sink | None = sink
+
+    def take(self, events: Sequence[Event]) -> None:
+        if self._sink is None:
+            return
+        try:
+            self._sink(events)
+        except Exception:  # noqa: BLE001 - one that breaks its promise must not keep a durable write from being answered
+            _log.exception("a subscriber of %r failed; it may have missed events", self._prefix)
+
+    def close(self) -> None:
+        self._sink = None
+        group = self._groups.get(self._prefix, {})
+        group.pop(self, None)
+        if not group:
+            self._groups.pop(self._prefix, None)

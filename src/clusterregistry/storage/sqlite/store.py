@@ -1,0 +1,134 @@
+"""The port, implemented on the writer thread and the readers."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
+from clusterregistry.storage.interface import Event, KeyValue, Page, Sink, Subscription
+from clusterregistry.storage.publishing import Publisher
+from clusterregistry.storage.sqlite import schema
+from clusterregistry.storage.sqlite.failures import translated
+from clusterregistry.storage.sqlite.live_keys import LiveKeys
+from clusterregistry.storage.sqlite.locking import FileLock
+from clusterregistry.storage.sqlite.reading import Readers
+from clusterregistry.storage.sqlite.sweeping import sweep
+from clusterregistry.storage.sqlite.writing import Writer
+from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
+
+
+class SQLiteStorage:
+    """A store in one SQLite file. Every method may raise StorageUnavailable, and does so once it is closed."""
+
+    sole_writer = True
+    """No other process writes here: once a write is answered, ``revision`` and all caches have it."""
+
+    def __init__(self, path: Path, *, lock: FileLock, connection: sqlite3.Connection, live: LiveKeys) -> None:
+        self._lock, self._live = lock, live
+        self._closed = f"{path}: the store is closed"
+        self._seen = SeenRevision(live.revision)
+        self._publisher = Publisher()
+        self._readers = Readers(path, live)
+        loop = asyncio.get_running_loop()
+        self._writer = Writer(connection, path=path, live=live, loop=loop, publish=self._publish)
+        self._closing: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(cls, path: Path) -> SQLiteStorage:
+        """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
+        lock, connection, live = await asyncio.get_running_loop().run_in_executor(None, _open, path)
+        return cls(path, lock=lock, connection=connection, live=live)
+
+    @property
+    def revision(self) -> int:
+        return self._seen.value
+
+    async def current_revision(self) -> int:
+        # What this process has not yet heard of has not been answered to anyone either.
+        self._check_open()
+        return self._seen.value
+
+    async def wait_for(self, revision: int) -> None:
+        self._check_open()
+        await self._seen.reach(revision, seconds=WAIT_SECONDS)
+
+    async def get(self, key: str) -> KeyValue | None:
+        self._check_open()
+        return await self._readers.get(key)
+
+    async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
+        """As the port says. A past revision costs a walk over the whole log."""
+        self._check_open()
+        return await self._readers.list(prefix, revision=revision, after=after, limit=limit)
+
+    async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
+        self._check_open()
+        return await self._readers.history(prefix, after=after, limit=limit)
+
+    async def create(self, key: str, value: bytes) -> int:
+        """As the port says. A key with lone surrogates is a ValueError: it has no UTF-8 form."""
+        self._check_open()
+        key.encode()
+        return await self._writer.write(key, value, expected=None)
+
+    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+        self._check_open()
+        return await self._writer.write(key, value, expected=expected)
+
+    async def delete(self, key: str, *, expected: int) -> int:
+        self._check_open()
+        return await self._writer.write(key, None, expected=expected)
+
+    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+        return self._publisher.subscribe(prefix, sink)
+
+    def count(self, prefix: str) -> int:
+        return self._live.count(prefix)
+
+    def problem(self) -> str:
+        """As the port says. It also has a failed writer try again, so that a problem ends without a write."""
+        return self._writer.problem() if self._closing is None else self._closed
+
+    async def compact(self, revision: int) -> None:
+        """As the port says, slice by slice between the writes. Idempotent; a lower revision changes nothing."""
+        if revision > self._seen.value:
+            raise RevisionInFuture(revision, current=self._seen.value)
+        done = False
+        while not done:
+            self._check_open()
+            done = await self._writer.transact(partial(sweep, revision=revision))
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._seen.give_up(self._closed)
+            self._closing = asyncio.get_running_loop().run_in_executor(None, self._close)
+        # Once begun it goes through, whoever gives up waiting.
+        await asyncio.shield(self._closing)
+
+    def _close(self) -> None:
+        self._readers.close()
+        self._writer.finish()
+        self._lock.release()
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        self._seen.advance(events[-1].revision)
+        self._publisher.publish(events)
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise StorageUnavailable(self._closed)
+
+
+def _open(path: Path) -> tuple[FileLock, sqlite3.Connection, LiveKeys]:
+    with translated(path):
+        lock = FileLock(path)
+        try:
+            connection = schema.connect_writer(path)
+            return lock, connection, LiveKeys.load(connection)
+        except BaseException:
+            lock.release()
+            raise

@@ -1,0 +1,181 @@
+"""The writer thread: the only one that changes the file.
+
+It takes whatever has queued up since the last commit and commits it at once, so the cost of making a
+write durable is shared by all that wait for it. The loop is woken once a batch: events first, then the
+answers, hence who has been answered finds the write in every cache that is fed by the events.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TypeVar
+
+from clusterregistry.storage.errors import StorageError, StorageUnavailable
+from clusterregistry.storage.interface import Event
+from clusterregistry.storage.sqlite import schema
+from clusterregistry.storage.sqlite.batches import Batch, Write
+from clusterregistry.storage.sqlite.failures import unavailable
+from clusterregistry.storage.sqlite.live_keys import LiveKeys
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Errand = Callable[[], None]
+
+_MOST_WRITES = 256
+"""In one batch: bounds how long the first write waits, and how long the loop publishes without a break."""
+
+
+class Writer:
+    """Does writes and errands in the order they come. Made, and handed work, on the loop's thread."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        path: Path,
+        live: LiveKeys,
+        loop: AbstractEventLoop,
+        publish: Callable[[Sequence[Event]], None],
+    ) -> None:
+        self._connection, self._path, self._live = connection, path, live
+        self._loop, self._publish = loop, publish
+        self._queue: SimpleQueue[Write | Errand] = SimpleQueue()
+        self._stopped = False
+        self._problem = ""
+        self._probe: Future[None] | None = None
+        self._thread = Thread(target=self._work, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, key: str, value: bytes | None, *, expected: int | None) -> Future[int]:
+        """Queues a write; the future gives its revision once it is durable, or the error."""
+        future: Future[int] = self._loop.create_future()
+        self._queue.put(Write(key, value, expected, future))
+        return future
+
+    def transact(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Queues other work on the file, in a transaction of its own."""
+        future: Future[T] = self._loop.create_future()
+        self._queue.put(partial(self._run, work, future))
+        return future
+
+    def problem(self) -> str:
+        """Why the last transaction failed; empty when it did not. Each call has it tried anew, without waiting."""
+        if self._problem and (self._probe is None or self._probe.done()):
+            self._probe = self.transact(schema.probe)
+            self._probe.add_done_callback(Future.exception)  # it is known as the problem
+        return self._problem
+
+    def finish(self) -> None:
+        """Does what is queued, then closes the connection. Blocks; not for the loop's thread."""
+        self._queue.put(self._stop)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopped:
+            writes, errand = self._gather()
+            if writes:
+                self._commit(writes)
+            if errand is not None:
+                errand()
+
+    def _gather(self) -> tuple[list[Write], Errand | None]:
+        """All writes that wait, or the errand that is before, or in the way of, more of them."""
+        writes: list[Write] = []
+        job = self._queue.get()
+        while isinstance(job, Write):
+            writes.append(job)
+            if len(writes) == _MOST_WRITES:
+                return writes, None
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return writes, None
+        return writes, job
+
+    def _commit(self, writes: Sequence[Write]) -> None:
+        batch = Batch.of(writes, self._live)
+        try:
+            if batch.rows:
+                with self._transaction():
+                    batch.insert(self._connection)
+                self._live.apply(batch.changes, revision=batch.revision)
+        except StorageUnavailable as error:
+            # Also for those that were refused: what refused them may be a write that has just failed.
+            self._call(_fail, [write.future for write in writes], str(error))
+        else:
+            self._call(self._answer, batch)
+
+    def _answer(self, batch: Batch) -> None:
+        if batch.events:
+            self._publish(batch.events)
+        for future, outcome in batch.outcomes:
+            _settle(future, outcome)
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], future: Future[T]) -> None:
+        outcome: T | StorageError
+        try:
+            with self._transaction():
+                outcome = work(self._connection)
+        except StorageError as error:
+            outcome = error
+        self._call(_settle, future, outcome)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Commits what is done inside, or undoes it and raises a StorageError, so that the thread lives on."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+            self._problem = ""
+        except Exception as error:
+            self._roll_back()
+            failure = self._failure(error)
+            self._problem = str(failure)
+            raise failure from error
+
+    def _failure(self, error: Exception) -> StorageUnavailable:
+        if isinstance(error, StorageUnavailable):
+            return StorageUnavailable(f"{self._path}: {error}")
+        if isinstance(error, sqlite3.Error):
+            return unavailable(self._path, error)
+        _log.error("a transaction on %s failed unexpectedly", self._path, exc_info=error)
+        return StorageUnavailable(f"{self._path}: internal error: {error}")
+
+    def _roll_back(self) -> None:
+        # SQLite has often done so itself, such as on a full disk.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _stop(self) -> None:
+        self._stopped = True
+        with suppress(sqlite3.Error):  # all is committed; a checkpoint that fails is made up for at the next start
+            self._connection.close()
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for an answer any more
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+def _settle(future: Future[T], outcome: T | StorageError) -> None:
+    if future.done():  # its caller was cancelled
+        return
+    if isinstance(outcome, StorageError):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def _fail(futures: Sequence[Future[int]], reason: str) -> None:
+    for future in futures:
+        _settle(future, StorageUnavailable(reason))
