@@ -1,0 +1,103 @@
+"""How clusters are created and updated, through the main resource and through ``/status``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from clusterregistry.apis.clusterregistry.v1alpha1.defaults import set_defaults
+from clusterregistry.apis.clusterregistry.v1alpha1.types import CLUSTER
+from clusterregistry.apis.clusterregistry.v1alpha1.validation import validate_spec, validate_spec_update
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.registry.cluster import secret_lint as lint
+from clusterregistry.registry.strategy import Object
+
+SecretLint = Literal["warn", "reject", "off"]
+
+_STRUCTURAL = Structural(CLUSTER)
+
+
+class ClusterStrategy:
+    """The rules of the main resource: the spec is the client's, the status is kept as it was."""
+
+    allow_create_on_update = True
+    allow_unconditional_update = True
+
+    def __init__(self, secret_lint: SecretLint) -> None:
+        self._lint = secret_lint
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj.pop("status", None)
+        set_defaults(obj)
+
+    def prepare_for_update(self, obj: Object, old: Object) -> None:
+        if "status" in old:
+            obj["status"] = old["status"]
+        else:
+            obj.pop("status", None)
+        set_defaults(obj)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return _STRUCTURAL.validate(obj) + validate_spec(obj) + self._rejected(obj, None)
+
+    def validate_update(self, obj: Object, old: Object) -> list[FieldError]:
+        # What did not change is not held against the client: rules may have become stricter since.
+        errors = _STRUCTURAL.validate(obj, old)
+        if obj.get("spec") != old.get("spec"):
+            errors += validate_spec_update(obj, old) + validate_spec(obj)
+        return errors + self._rejected(obj, old)
+
+    def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
+        return lint.warnings(self._findings(obj, old)) if self._lint == "warn" else ()
+
+    def _rejected(self, obj: Object, old: Object | None) -> list[FieldError]:
+        return lint.errors(self._findings(obj, old)) if self._lint == "reject" else []
+
+    def _findings(self, obj: Object, old: Object | None) -> list[lint.Finding]:
+        spec, annotations = obj.get("spec"), _annotations(obj)
+        if old is not None and spec == old.get("spec"):
+            spec = None
+        if old is not None and annotations == _annotations(old):
+            annotations = None
+        return lint.inspect(spec=spec, annotations=annotations)
+
+
+class ClusterStatusStrategy:
+    """The rules of ``/status``: the status is the client's, all else is kept as it was."""
+
+    allow_create_on_update = False
+    allow_unconditional_update = True
+
+    def prepare_for_create(self, obj: Object) -> None:
+        """Nothing is created here; an object that were would be empty of status, as on the main resource."""
+        obj.pop("status", None)
+
+    def prepare_for_update(self, obj: Object, old: Object) -> None:
+        kept = {key: value for key, value in old.items() if key != "status"}
+        kept["metadata"] = _merged_metadata(obj.get("metadata"), old.get("metadata", {}))
+        if "status" in obj:
+            kept["status"] = obj["status"]
+        obj.clear()
+        obj.update(kept)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return _STRUCTURAL.validate(obj)
+
+    def validate_update(self, obj: Object, old: Object) -> list[FieldError]:
+        return _STRUCTURAL.validate_part("status", obj.get("status"), old.get("status"))
+
+    def warnings(self, _obj: Object, _old: Object | None) -> Sequence[str]:
+        return ()
+
+
+def _merged_metadata(metadata: Any, old: Object) -> Object:
+    """The old metadata, but for what the request itself is about: its precondition and who manages what."""
+    given = metadata if isinstance(metadata, dict) else {}
+    kept = {key: value for key, value in old.items() if key not in ("resourceVersion", "managedFields")}
+    return kept | {key: given[key] for key in ("resourceVersion", "managedFields") if key in given}
+
+
+def _annotations(obj: Object) -> Any:
+    metadata = obj.get("metadata")
+    return metadata.get("annotations") if isinstance(metadata, dict) else None

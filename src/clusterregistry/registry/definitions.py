@@ -1,0 +1,82 @@
+"""What makes a resource: its names, its versions and its strategy.
+
+A resource is described once, in its own folder, and listed in ``catalog``. Types, conversion and the
+stored version are separate: objects are stored in ``storage_version`` and each served version says
+how it converts to and from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterregistry.apis.meta.schemas import Object as ObjectSchema
+from clusterregistry.registry.strategy import Strategy
+
+Convert = Callable[[dict[str, Any]], dict[str, Any]]
+Cell = Callable[[dict[str, Any]], Any]
+
+MAIN_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Every verb on a collection and its objects, in kube-apiserver's order."""
+
+STATUS_VERBS = ("get", "patch", "update")
+
+
+def same(obj: dict[str, Any]) -> dict[str, Any]:
+    """The conversion between a version and itself."""
+    return obj
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of ``kubectl get``. ``cell`` reads its value from an object, None when it has none.
+
+    A column of type ``date`` is shown as an age; its cell is an RFC 3339 time.
+    """
+
+    name: str
+    type: str
+    cell: Cell
+    description: str
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One served version: its schema (spec, status, ...), columns and conversion to the stored version."""
+
+    name: str
+    schema: ObjectSchema
+    columns: Sequence[Column]
+    to_storage: Convert = same
+    from_storage: Convert = same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A kind of object that is served, root-scoped. The first version is the preferred one."""
+
+    group: str
+    kind: str
+    plural: str
+    singular: str
+    versions: Sequence[Version]
+    storage_version: str
+    strategy: Strategy
+    status_strategy: Strategy | None = None
+    short_names: Sequence[str] = ()
+    categories: Sequence[str] = ()
+
+    @property
+    def list_kind(self) -> str:
+        return self.kind + "List"
+
+    @property
+    def qualified_name(self) -> str:
+        """``PLURAL.GROUP``, as kubectl spells it in full."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def version(self, name: str) -> Version | None:
+        return next((version for version in self.versions if version.name == name), None)

@@ -1,0 +1,69 @@
+"""What a delete does to an object that something holds on to: finalizers and propagation, as in Kubernetes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must hold for a delete to go ahead; None: anything goes."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    dry_run: bool = False
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: Preconditions = Preconditions()
+
+
+def finalizers_after(finalizers: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers that hold the object once it is deleted with these options.
+
+    The two that belong to garbage collection follow the policy; others stay as they are.
+    """
+    kept = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
+    if _orphans(finalizers, options):
+        kept.append(ORPHAN)
+    if _waits_for_dependents(finalizers, options):
+        kept.append(FOREGROUND)
+    return finalizers if set(kept) == set(finalizers) else kept
+
+
+def _orphans(finalizers: list[str], options: DeleteOptions) -> bool:
+    if options.orphan_dependents is not None:
+        return options.orphan_dependents
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Orphan"
+    return _first_policy(finalizers) == ORPHAN
+
+
+def _waits_for_dependents(finalizers: list[str], options: DeleteOptions) -> bool:
+    if options.orphan_dependents is not None:
+        return False
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Foreground"
+    return _first_policy(finalizers) == FOREGROUND
+
+
+def _first_policy(finalizers: list[str]) -> str:
+    """Without options the object's own finalizers say what was asked for before."""
+    return next((name for name in finalizers if name in (ORPHAN, FOREGROUND)), "")
+
+
+def marked(obj: dict[str, Any], *, finalizers: list[str], now: str) -> dict[str, Any]:
+    """The object as it waits for its finalizers. Marking it a second time changes only these."""
+    metadata = {**obj["metadata"], "finalizers": finalizers}
+    if "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"] = now
+        metadata["deletionGracePeriodSeconds"] = 0
+        metadata["generation"] = metadata.get("generation", 0) + 1
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,189 @@
+"""Lists: selectors, pages on one snapshot, and which revision a client is owed.
+
+A page's continue token names the snapshot's revision and the last key, in kube-apiserver's own form.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.apis.meta.field_errors import quoted
+from clusterregistry.apis.meta.field_selectors import FieldSelector
+from clusterregistry.apis.meta.integers import parse_uint
+from clusterregistry.apis.meta.label_selectors import LabelSelector
+from clusterregistry.registry import interpreting
+from clusterregistry.registry.objects import labels_of, name_of
+from clusterregistry.registry.store import Store
+from clusterregistry.storage.errors import RevisionCompacted, StorageError
+from clusterregistry.storage.interface import KeyValue, Page
+
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
+_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a continue token, no secret
+_ANY_REVISION = -1
+_CONTINUE_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOptions:
+    """What a list or watch is asked for."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    timeout_seconds: int | None = None
+    allow_watch_bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+    @property
+    def selects_all(self) -> bool:
+        return self.labels.empty and self.fields.empty
+
+    def selects(self, kv: KeyValue) -> bool:
+        return self.fields.matches(name_of(kv)) and (self.labels.empty or self.labels.matches(labels_of(kv)))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list, or one page of it. ``remaining`` is None where a client must not rely on it."""
+
+    items: Sequence[KeyValue]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+async def list_objects(store: Store, options: ListOptions) -> Listed:
+    """Raises 400 for a bad token or version, 410 for what is compacted, 504 for what is yet to come."""
+    if options.continue_token:
+        return await _continued(store, options)
+    revision, limit = await _start(store, options)
+    return await _page(store, options, revision=revision, limit=limit, after="")
+
+
+async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
+    """The revision to read at (0: now) and the limit that counts."""
+    try:
+        wanted = parse_revision(options.resource_version)
+    except errors.APIError as error:
+        raise errors.bad_request(f"invalid resource version: {error}") from None
+    if not wanted:
+        # As kube-apiserver does: with resourceVersion=0 the cache answers, and answers all of it.
+        return 0, 0 if options.resource_version == "0" else options.limit
+    match = options.resource_version_match
+    exact = match == EXACT or (not match and options.limit > 0)
+    if not exact:
+        await wait_until_fresh(store, wanted)
+        return 0, options.limit
+    if wanted > store.storage.revision:
+        # As kube-apiserver's storage does: it neither waits for that one revision nor asks to try again.
+        raise errors.resource_version_too_large(wanted, store.storage.revision, retry_after=0)
+    return wanted, options.limit
+
+
+async def wait_until_fresh(store: Store, revision: int) -> None:
+    """Waits a moment for a revision that a client has seen elsewhere. Raises 504."""
+    try:
+        await store.storage.wait_for(revision)
+    except StorageError as error:
+        raise interpreting.api_error(error) from error
+
+
+async def _continued(store: Store, options: ListOptions) -> Listed:
+    if options.resource_version not in ("", "0"):
+        raise errors.bad_request("specifying resource version is not allowed when using continue")
+    revision, after = decode_token(options.continue_token)
+    try:
+        limit = 0 if options.resource_version == "0" else options.limit
+        return await _page(store, options, revision=max(revision, 0), limit=limit, after=store.prefix + after)
+    except RevisionCompacted:
+        expired = errors.gone(_CONTINUE_TOO_OLD)
+        expired.status["metadata"] = {"continue": encode_token(_ANY_REVISION, after)}
+        raise expired from None
+
+
+async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
+    selected = options.selects_all
+    name = options.fields.name
+    try:
+        # One name is a range of one key, as in kube-apiserver: there never is a second page.
+        prefix = store.prefix if name is None else store.prefix + name
+        page = await store.storage.list(prefix, revision=revision, after=after, limit=limit if selected else 0)
+    except RevisionCompacted:
+        if options.continue_token:
+            raise
+        raise errors.gone(interpreting.TOO_OLD) from None
+    except StorageError as error:
+        raise interpreting.api_error(error) from error
+    if selected:
+        return _whole(store, page)
+    return _filtered(store, options, page, limit=limit if name is None else 0)
+
+
+def _whole(store: Store, page: Page) -> Listed:
+    if not page.remaining:
+        return Listed(page.items, page.revision)
+    last = page.items[-1].key.removeprefix(store.prefix)
+    return Listed(page.items, page.revision, encode_token(page.revision, last), page.remaining)
+
+
+def _filtered(store: Store, options: ListOptions, page: Page, *, limit: int) -> Listed:
+    found: list[KeyValue] = []
+    for kv in page.items:
+        if limit and len(found) == limit:
+            # As kube-apiserver does: there is a next page as soon as there are objects behind this one.
+            last = found[-1].key.removeprefix(store.prefix)
+            return Listed(found, page.revision, encode_token(page.revision, last))
+        if options.selects(kv):
+            found.append(kv)
+    return Listed(found, page.revision)
+
+
+def parse_revision(text: str) -> int:
+    """A resource version from a query; "" and "0" are 0. Raises 400."""
+    try:
+        return parse_uint(text) if text else 0
+    except ValueError as error:
+        raise errors.bad_request(f"resourceVersion: Invalid value: {quoted(text)}: {error}") from None
+
+
+def encode_token(revision: int, last: str) -> str:
+    """The token for the page behind the key ``last``."""
+    token = {"v": _TOKEN_VERSION, "rv": revision, "start": last + "\0"}
+    return base64.urlsafe_b64encode(orjson.dumps(token)).rstrip(b"=").decode()
+
+
+def decode_token(text: str) -> tuple[int, str]:
+    """The revision and the last key of the page before. Raises 400."""
+    try:
+        encoded = text.rstrip("=")
+        token = orjson.loads(base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_token(str(error)) from None
+    if not isinstance(token, dict) or token.get("v") != _TOKEN_VERSION:
+        found = token.get("v", "") if isinstance(token, dict) else ""
+        raise _invalid_token(f"server does not recognize this encoded version {found}")
+    revision, start = token.get("rv", 0), token.get("start", "")
+    if not isinstance(revision, int) or (revision <= 0 and revision != _ANY_REVISION):
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+    if not isinstance(start, str) or not start or "/" in start:
+        raise _invalid_token(f"encoded start key empty or not a name (version {_TOKEN_VERSION})")
+    return revision, start.removesuffix("\0")
+
+
+def _invalid_token(detail: str) -> errors.APIError:
+    return errors.bad_request(f"invalid continue token: continue key is not valid: {detail}")

@@ -1,0 +1,344 @@
+"""The generic registry: prepare, validate, write. One instance a resource.
+
+What all kinds share is done here as kube-apiserver's generic registry does it: metadata that only the
+server sets, generation, optimistic locking, finalizers, dry runs. A ``Strategy`` adds what is
+particular to a kind. ``interpreting`` says what storage errors mean to a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from clusterregistry.apis.meta import errors, object_meta_validation
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.integers import parse_uint
+from clusterregistry.apis.meta.names import generate_name
+from clusterregistry.registry import deletion, interpreting
+from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.deletion import DeleteOptions, Preconditions
+from clusterregistry.registry.objects import Object, decoded
+from clusterregistry.registry.strategy import Strategy
+from clusterregistry.registry.uids import new_uid
+from clusterregistry.storage import keys
+from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError
+from clusterregistry.storage.interface import KeyValue, Storage
+from clusterregistry.storage.revisions import to_stored
+
+Change = Callable[[Object | None], Object]
+"""Makes the wanted object from the present one (None: there is none). May be called again after a conflict.
+
+The result's top level and metadata are the store's to change; the parts below may be shared.
+"""
+
+Warn = Callable[[str], None]
+T = TypeVar("T")
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_GENERATE_ATTEMPTS = 8
+_DELETES_AT_ONCE = 100
+_UNVERSIONED = frozenset({"metadata", "status"})
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An object after a write, and whether the write made it."""
+
+    kv: KeyValue
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object after a delete: removed (``kv`` is its last state), or waiting for its finalizers."""
+
+    kv: KeyValue
+    removed: bool
+
+
+class Store:
+    """The objects of one resource."""
+
+    def __init__(self, resource: Resource, storage: Storage, *, now: Callable[[], str]) -> None:
+        self.resource = resource
+        self.storage = storage
+        self.prefix = keys.prefix_of(resource.group, resource.plural)
+        self._now = now
+
+    # Reading
+
+    async def get(self, name: str) -> KeyValue:
+        """Raises 404."""
+        try:
+            kv = await self.storage.get(self.prefix + name)
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+        if kv is None:
+            raise self.not_found(name)
+        return kv
+
+    def count(self) -> int:
+        """How many objects there are."""
+        return self.storage.count(self.prefix)
+
+    def problem(self) -> str:
+        """Why the storage cannot answer now; empty when it can."""
+        return self.storage.problem()
+
+    # Creating
+
+    async def create(self, obj: Object, *, dry_run: bool, warn: Warn) -> KeyValue:
+        """Adds the object under its name, or under one made from generateName. Raises 400, 409, 422."""
+        if obj["metadata"].get("resourceVersion", "0") != "0":
+            raise errors.bad_request("resourceVersion should not be set on objects to be created")
+        generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
+        attempts = _GENERATE_ATTEMPTS if generated else 1
+        for attempt in range(attempts):
+            if generated:
+                obj["metadata"]["name"] = generate_name(obj["metadata"]["generateName"])
+            self._prepare_for_create(obj, warn=warn)
+            kv = await self._insert(obj, dry_run=dry_run)
+            if kv is not None:
+                return kv
+            if attempt == attempts - 1:
+                raise await self._exists(obj["metadata"]["name"])
+        raise AssertionError  # the loop above always returns or raises
+
+    def _prepare_for_create(self, obj: Object, *, warn: Warn) -> None:
+        metadata = obj["metadata"]
+        for field in ("namespace", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            metadata.pop(field, None)
+        metadata["uid"] = new_uid()
+        metadata["creationTimestamp"] = self._now()
+        metadata["generation"] = 1
+        strategy = self.resource.strategy
+        strategy.prepare_for_create(obj)
+        self._refuse(
+            metadata.get("name", ""), object_meta_validation.validate_create(metadata) + strategy.validate(obj)
+        )
+        self._warn(obj, None, strategy=strategy, warn=warn)
+
+    async def _insert(self, obj: Object, *, dry_run: bool) -> KeyValue | None:
+        """The stored object; None when the name is taken."""
+        key, value = self.prefix + obj["metadata"]["name"], to_stored(obj)
+        if dry_run:
+            taken = await self._stored(self.storage.get(key))
+            return None if taken else KeyValue(key, value, 0)
+        try:
+            revision = await self.storage.create(key, value)
+        except KeyExists:
+            return None
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+        return KeyValue(key, value, revision)
+
+    async def _exists(self, name: str) -> errors.APIError:
+        error = errors.already_exists(group=self.resource.group, resource=self.resource.plural, name=name)
+        kv = await self._stored(self.storage.get(self.prefix + name))
+        if kv and "deletionTimestamp" in decoded(kv)["metadata"]:
+            error.status["message"] = f"object is being deleted: {error.status['message']}"
+        return error
+
+    # Updating
+
+    async def update(self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn) -> Written:
+        """Replaces the object by what ``change`` makes of it. Raises 404, 409, 422 and what ``change`` raises.
+
+        A write that changes nothing keeps the resource version. Another writer in between is no error
+        unless the object names a resource version: the change is then made again on the newer object.
+        """
+        while True:
+            kv = await self._stored(self.storage.get(self.prefix + name))
+            if kv is None:
+                return await self._create_on_update(name, change, strategy=strategy, dry_run=dry_run, warn=warn)
+            old = decoded(kv)
+            obj = change(old)
+            self._check_version(obj, kv)
+            self._prepare_for_update(obj, old, strategy=strategy, warn=warn)
+            written = await self._replace(obj, kv, dry_run=dry_run)
+            if written is not None:
+                return Written(written)
+
+    async def _create_on_update(
+        self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn
+    ) -> Written:
+        if not strategy.allow_create_on_update:
+            raise self.not_found(name)
+        obj = change(None)
+        metadata = obj["metadata"]
+        if metadata.get("uid"):
+            raise self._another_uid(name, metadata["uid"], "")
+        if metadata.get("resourceVersion", "0") != "0":
+            raise self._conflict(name, MODIFIED)
+        return Written(await self.create(obj, dry_run=dry_run, warn=warn), created=True)
+
+    def _check_version(self, obj: Object, kv: KeyValue) -> None:
+        wanted = obj["metadata"].get("resourceVersion", "0")
+        if wanted == "0":
+            if not self.resource.strategy.allow_unconditional_update:
+                raise self._missing_version(obj["metadata"].get("name", ""))
+        elif wanted != str(kv.revision):
+            _check_number(wanted)
+            raise self._conflict(obj["metadata"].get("name", ""), MODIFIED)
+
+    def _missing_version(self, name: str) -> errors.APIError:
+        wrong = FieldError(
+            "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
+        )
+        return self._invalid(name, [wrong])
+
+    def _prepare_for_update(self, obj: Object, old: Object, *, strategy: Strategy, warn: Warn) -> None:
+        metadata, before = obj["metadata"], old["metadata"]
+        for field in ("namespace", "selfLink", "resourceVersion"):
+            metadata.pop(field, None)
+        for field in ("creationTimestamp", "generation", "deletionTimestamp"):
+            if field in before:
+                metadata[field] = before[field]
+        for field in ("uid", "deletionGracePeriodSeconds"):
+            if field in before:
+                metadata.setdefault(field, before[field])
+        strategy.prepare_for_update(obj, old)
+        if _desired(obj) != _desired(old):
+            obj["metadata"]["generation"] = before.get("generation", 0) + 1
+        common = object_meta_validation.validate_create(obj["metadata"])
+        changed = object_meta_validation.validate_update(obj["metadata"], before)
+        # As kube-apiserver does for custom resources: registry and strategy both validate the change of
+        # the metadata, and the answer has these causes twice.
+        self._refuse(before["name"], common + changed + changed + strategy.validate_update(obj, old))
+        self._warn(obj, old, strategy=strategy, warn=warn)
+
+    async def _replace(self, obj: Object, kv: KeyValue, *, dry_run: bool) -> KeyValue | None:
+        """The object after the write; None when another write came first."""
+        value = to_stored(obj)
+        if value == kv.value:
+            return kv
+        metadata = obj["metadata"]
+        released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        after = KeyValue(kv.key, value, kv.revision)
+        if dry_run:
+            return after
+        try:
+            if released:
+                # The last finalizer is gone. The answer shows that, under the revision that was there.
+                await self.storage.delete(kv.key, expected=kv.revision)
+            else:
+                after.revision = await self.storage.update(kv.key, value, expected=kv.revision)
+        except (RevisionConflict, KeyNotFound):
+            return None
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+        return after
+
+    # Deleting
+
+    async def delete(self, name: str, options: DeleteOptions) -> Deleted:
+        """Removes the object, or marks it while finalizers hold it. Raises 404 and 409."""
+        while True:
+            kv = await self.get(name)
+            obj = decoded(kv)
+            self._check_preconditions(obj, options.preconditions)
+            held_by = obj["metadata"].get("finalizers", [])
+            finalizers = deletion.finalizers_after(held_by, options)
+            if finalizers:
+                marked = deletion.marked(obj, finalizers=finalizers, now=self._now())
+                waiting = await self._replace(marked, kv, dry_run=options.dry_run)
+                if waiting is not None:
+                    return Deleted(waiting, removed=False)
+            elif options.dry_run or await self._remove(kv):
+                return Deleted(kv, removed=True)
+
+    async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
+        """Deletes each of the objects; one that is gone already is fine."""
+        names = [kv.key.removeprefix(self.prefix) for kv in kvs]
+        for start in range(0, len(names), _DELETES_AT_ONCE):
+            batch = names[start : start + _DELETES_AT_ONCE]
+            results = await asyncio.gather(*(self.delete(name, options) for name in batch), return_exceptions=True)
+            for result in results:
+                gone = isinstance(result, errors.APIError) and result.reason == "NotFound"
+                if isinstance(result, BaseException) and not gone:
+                    raise result
+
+    async def _remove(self, kv: KeyValue) -> bool:
+        try:
+            await self.storage.delete(kv.key, expected=kv.revision)
+        except (RevisionConflict, KeyNotFound):
+            return False
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+        return True
+
+    def _check_preconditions(self, obj: Object, wanted: Preconditions) -> None:
+        metadata = obj["metadata"]
+        if wanted.uid is not None and wanted.uid != metadata["uid"]:
+            raise self._precondition_failed(
+                metadata,
+                f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata['uid']}). "
+                "The object might have been deleted and then recreated",
+            )
+        if wanted.resource_version is not None and wanted.resource_version != metadata["resourceVersion"]:
+            raise self._precondition_failed(
+                metadata,
+                f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the "
+                f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified",
+            )
+
+    # Errors
+
+    def not_found(self, name: str) -> errors.APIError:
+        return errors.not_found(group=self.resource.group, resource=self.resource.plural, name=name)
+
+    def check_uid(self, obj: Object, old: Object | None) -> None:
+        """A PUT whose object names another uid than the stored one is meant for another object: 409."""
+        uid = obj["metadata"].get("uid")
+        if uid and old and uid != old["metadata"]["uid"]:
+            raise self._another_uid(old["metadata"]["name"], uid, old["metadata"]["uid"])
+
+    def _another_uid(self, name: str, wanted: str, found: str) -> errors.APIError:
+        # In the words that kube-apiserver's storage has for it; tools look for them.
+        detail = (
+            f"StorageError: invalid object, Code: 4, Key: {self.prefix}{name}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        )
+        return self._conflict(name, detail)
+
+    def _conflict(self, name: str, detail: str) -> errors.APIError:
+        return errors.conflict(group=self.resource.group, resource=self.resource.plural, name=name, detail=detail)
+
+    def _precondition_failed(self, metadata: dict[str, Any], detail: str) -> errors.APIError:
+        # The kind, not the resource: so says kube-apiserver where a delete's preconditions fail.
+        return errors.conflict(
+            group=self.resource.group, resource=self.resource.kind, name=metadata["name"], detail=detail
+        )
+
+    def _invalid(self, name: str, wrong: list[FieldError]) -> errors.APIError:
+        return errors.invalid(group=self.resource.group, kind=self.resource.kind, name=name, errors=wrong)
+
+    def _refuse(self, name: str, wrong: list[FieldError]) -> None:
+        if wrong:
+            raise self._invalid(name, wrong)
+
+    def _warn(self, obj: Object, old: Object | None, *, strategy: Strategy, warn: Warn) -> None:
+        for text in object_meta_validation.finalizer_warnings(obj["metadata"], old and old["metadata"]):
+            warn(text)
+        for text in strategy.warnings(obj, old):
+            warn(text)
+
+    async def _stored(self, reading: Awaitable[T]) -> T:
+        try:
+            return await reading
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+
+
+def _desired(obj: Object) -> Object:
+    """What counts for the generation: everything but metadata and status."""
+    return {key: value for key, value in obj.items() if key not in _UNVERSIONED}
+
+
+def _check_number(resource_version: str) -> None:
+    try:
+        parse_uint(resource_version)
+    except ValueError as error:
+        raise errors.bad_request(str(error)) from None

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from clusterregistry.registry.cluster import secret_lint
+from clusterregistry.registry.cluster.secret_lint import credential_in, inspect
+from tests.apis import json_values
+
+PEM = "-----BEGIN {}PRIVATE KEY-----\nMIIabc\n-----END {}PRIVATE KEY-----\n"
+KEY = PEM.format("", "")
+HEADER = base64.urlsafe_b64encode(b'{"alg":"RS256","typ":"JWT"}').decode().rstrip("=")
+JWT = f"{HEADER}.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
+
+
+def config(**values: str) -> list[str]:
+    spec = {"authInfo": {"providers": [{"name": "p", "config": values}]}}
+    return [finding.path for finding in inspect(spec=spec, annotations=None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        *((PEM.format(kind, kind), "a private key") for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ")),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----", "a private key"),
+        (base64.b64encode(PEM.format("RSA ", "RSA ").encode()).decode(), "an encoded private key"),
+        (JWT, "a JSON web token"),
+        (f"Bearer {JWT}", "a JSON web token"),
+        ("AKIAIOSFODNN7EXAMPLE", "an AWS access key"),
+        ('{"type": "service_account", "project_id": "x"}', "a Google Cloud credential"),
+        ("ghp_" + "a1" * 18, "a GitHub token"),
+        ("github_pat_" + "a1_" * 10, "a GitHub token"),
+        ("glpat-" + "a1-_" * 5, "a GitLab token"),
+        ("xoxb-123456789012-abcdef", "a Slack token"),
+        ("https://user:hunter2@example.com/", "a URL with a password"),
+    ],
+)
+def test_credentials_are_known_by_their_looks(text: str, what: str) -> None:
+    assert credential_in(text) == what
+    assert credential_in(f"prefix: {text}") == what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "eyJ",
+        "eyJhbGciOi.not.atoken",
+        "eyJub3QiOiJhIHRva2VuIn0.abc.def",
+        "a.b.c",
+        "-----BEGIN CERTIFICATE-----\nMIIabc\n-----END CERTIFICATE-----",
+        base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIabc\n").decode(),
+        "-----BEGIN PUBLIC KEY-----",
+        "https://example.com:8443/oauth/token?x=a@b",
+        "https://user@example.com/",
+        "arn:aws:iam::123456789012:role/AKIA",
+        "mailto:someone@example.com",
+    ],
+)
+def test_what_only_resembles_one_gives_no_alarm(text: str) -> None:
+    assert credential_in(text) == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "token",
+            "Token",
+            "id-token",
+            "idToken",
+            "ID_TOKEN",
+            "refresh-token",
+            "access-token",
+            "bearer.token",
+            "password",
+        ),
+        *(
+            "client-key-data",
+            "client-secret",
+            "clientSecret",
+            "secret",
+            "aws_secret_access_key",
+            "apiKey",
+            "private-key",
+        ),
+    ],
+)
+def test_a_value_under_a_credentials_name_is_one(key: str) -> None:
+    assert config(**{key: "s3cr3t"}) == [f"spec.authInfo.providers[0].config.{key}"]
+    assert config(**{key: ""}) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "tokenFile",
+            "secretName",
+            "tokenSecretRef",
+            "token-url",
+            "token_endpoint",
+            "passwordFile",
+            "client-id",
+            "expiry",
+        ),
+        *(
+            "client-key",
+            "certificate-authority-data",
+            "idp-issuer-url",
+            "token-key",
+            "cmd-path",
+            "secretNamespace",
+            "user",
+        ),
+    ],
+)
+def test_pointers_give_no_alarm(key: str) -> None:
+    assert config(**{key: "anything"}) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "vault:secret/data/clusters/a",
+            "https://vault.example.com/v1/x",
+            "/var/run/secrets/token",
+            "~/.token",
+            "${TOKEN}",
+        ),
+        *("arn:aws:secretsmanager:eu-west-1:1:secret:a", "projects/p/secrets/s", "env:TOKEN", "<from vault>", "true"),
+    ],
+)
+def test_a_value_that_points_elsewhere_gives_no_alarm(value: str) -> None:
+    assert config(token=value) == []
+
+
+def test_a_credentials_name_means_nothing_outside_of_a_providers_config() -> None:
+    assert inspect(spec={"cloudProvider": {"name": "token"}, "token": "x"}, annotations={"token": "x"}) == []
+
+
+def test_credentials_are_found_anywhere_in_spec_and_annotations() -> None:
+    spec = {"cloudProvider": {"name": JWT}, "kubernetesApiEndpoints": {"serverEndpoints": [{"serverAddress": JWT}]}}
+    findings = inspect(spec=spec, annotations={"example.com/x": KEY})
+    assert [finding.path for finding in findings] == [
+        "spec.cloudProvider.name",
+        "spec.kubernetesApiEndpoints.serverEndpoints[0].serverAddress",
+        "metadata.annotations[example.com/x]",
+    ]
+
+
+def test_the_last_applied_configuration_does_not_alarm_twice() -> None:
+    annotations = {secret_lint.LAST_APPLIED: f'{{"spec":{{"cloudProvider":{{"name":"{JWT}"}}}}}}'}
+    assert len(inspect(spec={"cloudProvider": {"name": JWT}}, annotations=annotations)) == 1
+
+
+def test_a_ca_bundle_is_for_validation_to_judge() -> None:
+    encoded = base64.b64encode(KEY.encode()).decode()
+    assert credential_in(encoded)
+    assert inspect(spec={"kubernetesApiEndpoints": {"caBundle": encoded}}, annotations=None) == []
+
+
+def test_no_text_for_people_shows_the_value() -> None:
+    spec = {"authInfo": {"providers": [{"config": {"token": "hunter2", "note": JWT}}]}}
+    findings = inspect(spec=spec, annotations=None)
+    texts = secret_lint.warnings(findings) + [str(error) for error in secret_lint.errors(findings)]
+    assert len(texts) == 4
+    assert all("hunter2" not in text and HEADER not in text for text in texts)
+    assert all(text.startswith("spec.authInfo.providers[0].config.") for text in texts)
+
+
+def test_the_number_of_warnings_is_bounded() -> None:
+    spec = {"authInfo": {"providers": [{"config": {"token": "x"}}] * 50}}
+    shown = secret_lint.warnings(inspect(spec=spec, annotations=None))
+    assert len(shown) == 11
+    assert shown[-1] == "40 more values look like credentials"
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ", "eyJa.", "LS0tLS1CRUdJTi", "-----BEGIN ", "a.", "a://", '"type" ', "a:b@", "ya29."]
+)
+def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
+    started = time.process_time()
+    credential_in(unit * (300_000 // len(unit)))
+    assert time.process_time() - started < 2
+
+
+@given(json_values.values, json_values.values)
+def test_any_json_is_inspected(spec: Any, annotations: Any) -> None:
+    assert isinstance(secret_lint.warnings(inspect(spec=spec, annotations=annotations)), list)
+
+
+def test_a_very_deep_value_is_inspected() -> None:
+    deep: Any = JWT
+    for _ in range(3000):
+        deep = [deep]
+    assert len(inspect(spec=deep, annotations=None)) == 1

@@ -1,0 +1,215 @@
+"""The hub: who gets which frames, and who is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from clusterregistry.apis.meta.field_selectors import parse_field_selector
+from clusterregistry.apis.meta.label_selectors import parse_label_selector
+from clusterregistry.registry import watching
+from clusterregistry.registry.listing import ListOptions
+from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Hub, Watcher, seen_through
+from clusterregistry.storage.interface import Event, KeyValue, Sink, Subscription
+
+PREFIX = "/registry/example.com/things/"
+
+
+def kv(name: str, revision: int, **labels: str) -> KeyValue:
+    pairs = ",".join(f'"{key}":"{value}"' for key, value in labels.items())
+    return KeyValue(PREFIX + name, f'{{"metadata":{{"labels":{{{pairs}}}}}}}'.encode(), revision)
+
+
+def options(labels: str = "", fields: str = "") -> ListOptions:
+    return ListOptions(labels=parse_label_selector(labels), fields=parse_field_selector(fields))
+
+
+def event(previous: KeyValue | None, current: KeyValue | None, revision: int) -> Event:
+    known = current or previous
+    assert known is not None
+    return Event(known.key, revision, current, previous)
+
+
+class Feed:
+    """As much of a storage as a hub needs."""
+
+    def __init__(self) -> None:
+        self.sink: Sink | None = None
+
+    def subscribe(self, _: str, sink: Sink) -> Subscription:
+        self.sink = sink
+        return self
+
+    def close(self) -> None:
+        self.sink = None
+
+    def tell(self, *events: Event) -> None:
+        assert self.sink is not None
+        self.sink(events)
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed()
+
+
+@pytest.fixture
+def hub(feed: Feed) -> Hub:
+    return Hub(feed, PREFIX)  # type: ignore[arg-type]
+
+
+def encode(kind: str, found: KeyValue) -> bytes:
+    return f"{kind} {found.key.removeprefix(PREFIX)}@{found.revision};".encode()
+
+
+def join(
+    hub: Hub, labels: str = "", representation: str = "plain", on_overflow: Callable[[], None] = lambda: None
+) -> Watcher:
+    return hub.join(options(labels), representation=representation, encode=encode, on_overflow=on_overflow)
+
+
+async def taken(watcher: Watcher) -> str:
+    return b"".join(data for _, data in await watcher.next(0)).decode()
+
+
+OUT, IN = {"x": "0"}, {"x": "1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (None, IN, ADDED),
+        (None, OUT, None),
+        (OUT, IN, ADDED),
+        (IN, IN, MODIFIED),
+        (IN, OUT, DELETED),
+        (OUT, OUT, None),
+        (IN, None, DELETED),
+        (OUT, None, None),
+    ],
+)
+def test_what_an_event_is_to_a_selection(
+    before: dict[str, str] | None, after: dict[str, str] | None, told: str | None
+) -> None:
+    previous = None if before is None else kv("a", 4, **before)
+    current = None if after is None else kv("a", 7, **after)
+    change = seen_through(options("x=1"), event(previous, current, 7))
+    assert (change and change.type) == told
+    if change:
+        assert change.kv.revision == 7
+        assert change.kv.value == (current if told in (ADDED, MODIFIED) else previous).value  # type: ignore[union-attr]
+
+
+def test_without_a_selection_every_event_is_told() -> None:
+    kinds = [
+        seen_through(options(), each)
+        for each in (
+            event(None, kv("a", 1), 1),
+            event(kv("a", 1), kv("a", 2), 2),
+            event(kv("a", 2), None, 3),
+        )
+    ]
+    assert [(change.type, change.kv.revision) for change in kinds if change] == [
+        (ADDED, 1),
+        (MODIFIED, 2),
+        (DELETED, 3),
+    ]
+
+
+async def test_every_watcher_gets_the_frames_of_its_selection(hub: Hub, feed: Feed) -> None:
+    everything, some = join(hub), join(hub, "x=1")
+    feed.tell(event(None, kv("a", 1, x="1"), 1), event(None, kv("b", 2), 2))
+    assert await taken(everything) == "ADDED a@1;ADDED b@2;"
+    assert await taken(some) == "ADDED a@1;"
+
+
+async def test_a_frame_is_encoded_once_for_all_who_want_it_so(hub: Hub, feed: Feed) -> None:
+    counter = itertools.count(1)
+
+    def counted(_: str, __: KeyValue) -> bytes:
+        return str(next(counter)).encode()
+
+    watchers = [hub.join(options(), representation="same", encode=counted, on_overflow=lambda: None) for _ in range(50)]
+    feed.tell(event(None, kv("a", 1), 1))
+    assert [await taken(watcher) for watcher in watchers] == ["1"] * 50
+
+
+async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub: Hub, feed: Feed) -> None:
+    feed.tell(event(None, kv("a", 1), 1))
+    watcher = join(hub)
+    assert await taken(watcher) == ""
+    hub.leave(watcher)
+    feed.tell(event(None, kv("b", 2), 2))
+    assert await taken(watcher) == ""
+    assert hub.watchers == 0
+    hub.leave(watcher)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("FRAMES_LIMIT", 3), ("BYTES_LIMIT", 30)])
+async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(watching, limit, value)
+    given_up: list[str] = []
+    slow = join(hub, on_overflow=lambda: given_up.append("slow"))
+    quick = join(hub, on_overflow=lambda: given_up.append("quick"))
+    heard = ""
+    for revision in range(1, 9):
+        feed.tell(event(None, kv("a", revision), revision))
+        heard += await taken(quick)
+    assert heard.count("ADDED") == 8
+    assert given_up == ["slow"]
+    assert slow.ended
+    assert await taken(slow) == ""
+
+
+async def test_what_was_read_no_longer_counts(hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "BYTES_LIMIT", 15)
+    watcher = join(hub)
+    for revision in range(1, 6):
+        feed.tell(event(None, kv("a", revision), revision))
+        assert await taken(watcher)
+    assert not watcher.ended
+
+
+async def test_waiting_ends_with_a_frame(hub: Hub, feed: Feed) -> None:
+    watcher = join(hub)
+    waiting = asyncio.create_task(watcher.next(30))
+    await asyncio.sleep(0)
+    feed.tell(event(None, kv("a", 1), 1))
+    assert [revision for revision, _ in await waiting] == [1]
+
+
+async def test_waiting_ends_with_the_watch(hub: Hub) -> None:
+    watcher = join(hub)
+    waiting = asyncio.create_task(watcher.next(30))
+    await asyncio.sleep(0)
+    hub.end_all()
+    assert await waiting == []
+    assert watcher.ended
+
+
+async def test_waiting_ends_with_its_time(hub: Hub) -> None:
+    assert await join(hub).next(0.01) == []
+
+
+async def test_after_the_end_nobody_joins(hub: Hub) -> None:
+    hub.end_all()
+    assert join(hub).ended
+    assert hub.watchers == 0
+
+
+async def test_the_hub_counts_its_watchers(hub: Hub) -> None:
+    watchers: Sequence[Watcher] = [join(hub), join(hub, "x=1"), join(hub, "x=1"), join(hub, representation="table")]
+    assert hub.watchers == 4
+    for watcher in watchers:
+        hub.leave(watcher)
+    assert hub.watchers == 0
+
+
+async def test_closing_ends_the_subscription(hub: Hub, feed: Feed) -> None:
+    hub.close()
+    assert feed.sink is None
