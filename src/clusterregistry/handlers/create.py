@@ -1,0 +1,24 @@
+"""POST to a collection."""
+
+from __future__ import annotations
+
+from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.decoding import check_kind, decode_object
+from clusterregistry.handlers.get import wanted
+from clusterregistry.handlers.query_options import write_options
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.scope import Scope
+
+
+async def create(scope: Scope, request: Request) -> Answer:
+    """Adds an object; 201 with the object as it is stored."""
+    representation = wanted(request)
+    media_type = negotiation.body_type(request.header("content-type"))
+    body = await request.body()
+    options = write_options(request.query, "CreateOptions")
+    warn = request.warnings.add
+    obj = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
+    check_kind(scope, obj)
+    kv = await scope.store.create(obj, dry_run=options.dry_run, warn=warn)
+    return representations.object_response(scope, kv, representation, status=201)

@@ -1,0 +1,148 @@
+"""From the bytes of a body to an object of the resource's stored version.
+
+What the schema does not know is dropped and, as ``fieldValidation`` says, warned of or refused. Types
+and values of the rest are validation's business; only what cannot be taken for the kind at all is 400.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from clusterregistry.apis.meta import errors, field_errors, object_meta
+from clusterregistry.apis.meta.json_types import json_type
+from clusterregistry.apis.meta.object_meta import MetadataError
+from clusterregistry.codecs import Decoded, DecodeError, json_codec, yaml_codec
+from clusterregistry.handlers.negotiation import YAML
+from clusterregistry.handlers.scope import Scope
+
+Object = dict[str, Any]
+Warn = Callable[[str], None]
+
+_SHOWN_LIMIT = 30
+_NO_KIND = "couldn't get version/kind; json parse error: "
+_GO_TYPE_META = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+_LARGE = 64 * 1024
+
+
+async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
+    """The object that a create or update sends, of whatever kind it says it is. Raises 400."""
+    try:
+        decoded = await decode_body(body, media_type)
+        obj = _typed(decoded.value, body)
+    except errors.APIError as error:
+        message = f"the object provided is unrecognized (must be of type {scope.resource.kind}): {error}"
+        raise errors.bad_request(f"{message} ({_summary(body)})") from None
+    _check_version(scope, obj)
+    paths = _tidied(scope, obj, warn=warn)
+    # Of another kind nothing is known; it is refused for that alone.
+    unknown = [f'unknown field "{path}"' for path in paths] if obj["kind"] == scope.resource.kind else []
+    if field_validation == "Strict" and (decoded.strict_errors or unknown):
+        mistakes = ", ".join([*decoded.strict_errors, *unknown])
+        raise errors.bad_request(_cannot_be_handled(scope, f"strict decoding error: {mistakes}"))
+    if field_validation == "Warn":
+        for mistake in [*decoded.warnings, *unknown]:
+            warn(mistake)
+    return scope.version.to_storage(obj)
+
+
+async def decode_body(body: bytes, media_type: str) -> Decoded:
+    """The decoded body with its strict errors. Raises 400."""
+    try:
+        return await _decoded(yaml_codec.decode if media_type == YAML else json_codec.decode, body)
+    except DecodeError as error:
+        if not body.strip():
+            raise errors.bad_request("Object 'Kind' is missing in ''") from None
+        raise errors.bad_request(str(error) if media_type == YAML else f"{_NO_KIND}{error}") from None
+
+
+async def decode_json(body: bytes) -> Decoded:
+    """A body in JSON, whatever it stands for. Raises DecodeError."""
+    return await _decoded(json_codec.decode, body)
+
+
+async def _decoded(decode: Callable[[bytes], Decoded], body: bytes) -> Decoded:
+    if len(body) > _LARGE:
+        # It can take a second: let the interpreter switch between this and everybody else's requests.
+        return await asyncio.to_thread(decode, body)
+    return decode(body)
+
+
+def _summary(body: bytes) -> str:
+    """The beginning of a body that is no object, as kube-apiserver shows it."""
+    if not body:
+        return "<empty>"
+    text = body.decode("utf-8", "replace") if body[:1] == b"{" else body[:_SHOWN_LIMIT].hex()
+    return text if len(text) <= _SHOWN_LIMIT else text[:_SHOWN_LIMIT] + " ..."
+
+
+def no_object(value: Any) -> str:
+    """What is wrong with a body that is no object, in the words of Go's decoder."""
+    found = json_type(value)
+    return f"{_NO_KIND}json: cannot unmarshal {found} into Go value of type {_GO_TYPE_META}"
+
+
+def _typed(value: Any, body: bytes) -> Object:
+    """The value as an object that names its kind. Raises 400."""
+    if value is not None and not isinstance(value, dict):
+        raise errors.bad_request(no_object(value))
+    obj: Object = value or {}
+    for name in ("apiVersion", "kind"):
+        given = obj.get(name)
+        if given is not None and not isinstance(given, str):
+            found = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
+            raise errors.bad_request(_NO_KIND + found)
+    if not obj.get("kind"):
+        shown = body.decode("utf-8", "replace") if len(body) < _LARGE else _summary(body)
+        raise errors.bad_request(f"Object 'Kind' is missing in '{shown}'")
+    return obj
+
+
+def _check_version(scope: Scope, obj: Object) -> None:
+    given = obj.get("apiVersion") or ""
+    if given != scope.group_version:
+        raise errors.bad_request(
+            f"the API version in the data ({given}) does not match the expected API version ({scope.group_version})"
+        )
+
+
+def check_kind(scope: Scope, obj: Object) -> None:
+    """An object of another kind is invalid, in the name of the kind that was sent. Raises 422."""
+    if obj["kind"] != scope.resource.kind:
+        raise wrong_kind(scope, obj)
+
+
+def wrong_kind(scope: Scope, obj: Object) -> errors.APIError:
+    kind = obj["kind"]
+    wrong = field_errors.invalid("kind", kind, f"must be {scope.resource.kind}")
+    return errors.invalid(group=scope.resource.group, kind=kind, name=obj["metadata"].get("name", ""), errors=[wrong])
+
+
+def _tidied(scope: Scope, obj: Object, *, warn: Warn) -> list[str]:
+    try:
+        return tidy(scope, obj, warn=warn)
+    except MetadataError as error:
+        raise errors.bad_request(_cannot_be_handled(scope, str(error))) from None
+
+
+def tidy(scope: Scope, obj: Object, *, warn: Warn, patched: bool = False) -> list[str]:
+    """Normalises metadata and drops what the schema does not know. Returns the paths of the unknown fields.
+
+    Raises MetadataError for metadata of a wrong shape.
+    """
+    metadata, unknown = object_meta.decode(obj.get("metadata"))
+    for text in object_meta.deduplicate_owner_references(metadata, patched=patched):
+        warn(text)
+    obj["metadata"] = metadata
+    for text in scope.structural.rename_old_spellings(obj):
+        warn(text)
+    unknown += scope.structural.prune(obj)
+    return unknown
+
+
+def _cannot_be_handled(scope: Scope, detail: str) -> str:
+    kind = scope.resource.kind
+    return f'{kind} in version "{scope.version.name}" cannot be handled as a {kind}: {detail}'

@@ -1,0 +1,72 @@
+"""DELETE of an object or of a collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers import negotiation, representations, statuses
+from clusterregistry.handlers.decoding import decode_body, no_object
+from clusterregistry.handlers.get import wanted
+from clusterregistry.handlers.query_options import delete_options, delete_options_from_query, list_options
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.deletion import DeleteOptions
+from clusterregistry.registry.listing import list_objects
+from clusterregistry.registry.objects import decoded
+
+_META_GROUP = "meta.k8s.io"
+
+
+async def delete(scope: Scope, request: Request) -> Answer:
+    """A Status when the object is gone, the object itself while finalizers hold it."""
+    representation = wanted(request)
+    options = await _options(scope, request)
+    deleted = await scope.store.delete(request.info.name, options)
+    if not deleted.removed:
+        return representations.object_response(scope, deleted.kv, representation)
+    resource = scope.resource
+    details = {
+        "name": request.info.name,
+        "group": resource.group,
+        "kind": resource.plural,
+        "uid": decoded(deleted.kv)["metadata"]["uid"],
+    }
+    return statuses.response(request, errors.success(details))
+
+
+async def delete_collection(scope: Scope, request: Request) -> Answer:
+    """Deletes what a list with the same parameters answers, and answers that list."""
+    representation = wanted(request)
+    selected = list_options(request.query, watch=False)
+    options = await _options(scope, request)
+    listed = await list_objects(scope.store, selected)
+    await scope.store.delete_all(listed.items, options)
+    return representations.list_response(scope, listed, representation)
+
+
+async def _options(scope: Scope, request: Request) -> DeleteOptions:
+    """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
+    body = await request.body()
+    if not body:
+        return delete_options_from_query(request.query)
+    media_type = negotiation.body_type(request.header("content-type"))
+    value = (await decode_body(body, media_type)).value
+    if value is None:
+        return DeleteOptions()
+    if not isinstance(value, dict):
+        raise errors.bad_request(no_object(value))
+    options = delete_options(value)
+    _check_kind(scope, value)
+    return options
+
+
+def _check_kind(scope: Scope, value: dict[str, Any]) -> None:
+    """DeleteOptions of any group that has them, or of none."""
+    kind, api_version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or "v1"
+    known = {"v1", f"{_META_GROUP}/v1", scope.group_version}
+    if kind != "DeleteOptions" or api_version not in known:
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type DeleteOptions): it is {kind!r} of {api_version!r}"
+        )

@@ -1,0 +1,35 @@
+"""GET of one object."""
+
+from __future__ import annotations
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.request_info import truth
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.listing import parse_revision, wait_until_fresh
+
+
+async def get(scope: Scope, request: Request) -> Answer:
+    """The object as of now; with a resourceVersion, not older than that."""
+    representation = wanted(request)
+    include = ""
+    if request.query_string:
+        include = request.query.first("includeObject")
+        if truth(request.query.first("export", "false")):
+            raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+        revision = parse_revision(request.query.first("resourceVersion"))
+        if revision:
+            await wait_until_fresh(scope.store, revision)
+    kv = await scope.store.get(request.info.name)
+    return representations.object_response(scope, kv, representation, include=include)
+
+
+def wanted(request: Request) -> negotiation.Representation:
+    """The representation that a request asks for. Raises 406."""
+    return negotiation.representation(
+        request.header("accept"),
+        pretty=request.query.first("pretty") if request.query_string else "",
+        user_agent=request.header("user-agent"),
+    )

@@ -1,0 +1,128 @@
+"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clusterregistry.apis.meta import errors, field_errors
+from clusterregistry.apis.meta.object_meta import MetadataError
+from clusterregistry.codecs import Decoded, DecodeError, json_codec
+from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.decoding import check_kind, decode_json, tidy
+from clusterregistry.handlers.get import wanted
+from clusterregistry.handlers.query_options import WriteOptions, write_options
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.update import check_name
+from clusterregistry.patching import InvalidPatch, PatchFailed, PatchTooLarge, json_patch, merge_patch, strategic_merge
+
+Object = dict[str, Any]
+Apply = Callable[[Object, Any], Any]
+
+
+async def patch(scope: Scope, request: Request) -> Answer:
+    """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
+    representation = wanted(request)
+    media_type = negotiation.body_type(request.header("content-type"), negotiation.PATCH_TYPES)
+    body = await request.body()
+    options = write_options(request.query, "PatchOptions")
+    try:
+        decoded = await decode_json(body)
+    except DecodeError as error:
+        raise errors.bad_request(f"error decoding patch: {error}") from None
+    patched = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
+    written = await scope.store.update(
+        request.info.name,
+        patched,
+        strategy=scope.strategy_for(request.info.subresource),
+        dry_run=options.dry_run,
+        warn=request.warnings.add,
+    )
+    return representations.object_response(scope, written.kv, representation)
+
+
+class _Patch:
+    """A patch, decoded once, that can be applied to one object after another."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        request: Request,
+        *,
+        media_type: str,
+        decoded: Decoded,
+        options: WriteOptions,
+    ) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self._document = decoded.value
+        self._mistakes = decoded.strict_errors
+        if media_type == negotiation.JSON_PATCH:
+            duplicates = [f"json patch {text}" for text in decoded.strict_errors]
+            self._mistakes = [*duplicates, *json_patch.unknown_fields(decoded.value)]
+        self._apply = self._applied_by(media_type)
+
+    def __call__(self, old: Object | None) -> Object:
+        scope, name = self._scope, self._request.info.name
+        if old is None:
+            raise scope.store.not_found(name)
+        obj = self._patched(scope.version.from_storage(old))
+        shown = json_codec.encode(obj)
+        if not isinstance(obj.get("kind"), str) or not obj["kind"]:
+            raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
+        try:
+            unknown = tidy(scope, obj, warn=self._request.warnings.add, patched=True)
+        except MetadataError as error:
+            raise _invalid(shown, str(error)) from None
+        self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
+        check_name(obj, name)
+        self._check_type(obj)
+        return scope.version.to_storage(obj)
+
+    def _applied_by(self, media_type: str) -> Apply:
+        if media_type == negotiation.JSON_PATCH:
+            return json_patch.apply
+        if media_type == negotiation.MERGE_PATCH:
+            return merge_patch.apply
+        schema = self._scope.version.schema
+        return lambda obj, document: strategic_merge.apply(obj, document, schema=schema)
+
+    def _patched(self, current: Object) -> Object:
+        try:
+            obj = self._apply(current, self._document)
+        except InvalidPatch as error:
+            raise errors.bad_request(str(error)) from None
+        except PatchTooLarge as error:
+            raise errors.request_entity_too_large(str(error)) from None
+        except PatchFailed:
+            raise errors.unprocessable() from None
+        if not isinstance(obj, dict):
+            raise errors.unprocessable()
+        return {**obj}
+
+    def _check_type(self, obj: Object) -> None:
+        """A patch may change neither kind nor version. Raises 422."""
+        scope = self._scope
+        check_kind(scope, obj)
+        if obj.get("apiVersion") != scope.group_version:
+            wrong = field_errors.invalid("apiVersion", obj.get("apiVersion", ""), f"must be {scope.group_version}")
+            raise errors.invalid(
+                group=scope.resource.group, kind=scope.resource.kind, name=self._request.info.name, errors=[wrong]
+            )
+
+    def _report(self, mistakes: list[str], shown: bytes) -> None:
+        """Duplicate and unknown fields: refused, warned of or ignored as fieldValidation says."""
+        if mistakes and self._options.field_validation == "Strict":
+            raise _invalid(shown, f"strict decoding error: {', '.join(mistakes)}")
+        if self._options.field_validation == "Warn":
+            for mistake in mistakes:
+                self._request.warnings.add(mistake)
+
+
+def _invalid(patched: bytes, detail: str) -> errors.APIError:
+    """As kube-apiserver does: the patched object is shown, under the name of the patch."""
+    wrong = field_errors.invalid("patch", patched.decode("utf-8", "replace"), detail)
+    return errors.invalid(group="", kind="", name="", errors=[wrong])

@@ -1,0 +1,39 @@
+"""Query strings. One reading for all: what is authorised must be what is then done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import parse_qsl
+
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+class Query:
+    """The query string: of repeated parameters the first counts, as kube-apiserver has it."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, query_string: bytes) -> None:
+        self._values: dict[str, list[str]] = {}
+        if query_string:
+            for name, value in _pairs(query_string):
+                self._values.setdefault(name, []).append(value)
+
+    def first(self, name: str, default: str = "") -> str:
+        values = self._values.get(name)
+        return values[0] if values else default
+
+    def all(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+
+def _pairs(query_string: bytes) -> Iterable[tuple[str, str]]:
+    """As Go reads a query: a pair with a semicolon or with a broken escape is left out."""
+    text = query_string.decode("utf-8", "replace")
+    if ";" in text or "%" in text:
+        text = "&".join(part for part in text.split("&") if ";" not in part and not _BROKEN_ESCAPE.search(part))
+    return parse_qsl(text, keep_blank_values=True, encoding="utf-8", errors="replace")

@@ -1,0 +1,181 @@
+"""Objects and lists as the bytes of an answer, in whichever representation was negotiated.
+
+The plain one joins bytes that are at hand; the others are made from decoded objects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.codecs import json_codec, yaml_codec
+from clusterregistry.handlers import tables
+from clusterregistry.handlers.negotiation import METADATA, METADATA_LIST, TABLE, YAML, Representation
+from clusterregistry.handlers.responses import JSON as JSON_TYPE
+from clusterregistry.handlers.responses import YAML as YAML_TYPE
+from clusterregistry.handlers.responses import Response
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.listing import Listed
+from clusterregistry.registry.watching import Encode
+from clusterregistry.storage.interface import KeyValue
+
+_PIECE = 64 * 1024
+"""About how much of a list is joined at a time: one big write costs three times as much as such pieces."""
+
+
+def object_response(
+    scope: Scope, kv: KeyValue, representation: Representation, *, status: int = 200, include: str = ""
+) -> Response:
+    """One object. Raises 400 and 406."""
+    if representation.is_plain:
+        return Response(status, JSON_TYPE, (scope.object_bytes(kv) + b"\n",))
+    if representation.kind == METADATA_LIST:
+        raise errors.failure(406, "NotAcceptable", "content is not a list")
+    include = _checked_include(representation, include)
+    return _response(status, _object_bytes(scope, kv, representation, include=include), representation)
+
+
+def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+    if representation.kind == TABLE:
+        return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
+    if representation.kind:
+        return tables.partial_metadata(tables.metadata_bytes(scope, kv), representation.version)
+    return scope.object_bytes(kv)
+
+
+def _single_table(scope: Scope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
+    head = tables.table_head(_version_only(kv.revision), version, columns)
+    return head + tables.row_bytes(scope, kv, include=include, version=version, now=time.time()) + tables.TABLE_TAIL
+
+
+def _version_only(revision: int) -> dict[str, Any]:
+    return {"resourceVersion": str(revision)} if revision else {}
+
+
+def _columns(scope: Scope) -> bytes:
+    return tables.column_definitions(scope.version.columns)
+
+
+def _checked_include(representation: Representation, include: str) -> str:
+    """``includeObject`` is a matter of tables; elsewhere it is not even looked at."""
+    return tables.include_policy(include) if representation.kind == TABLE else include
+
+
+def list_response(scope: Scope, listed: Listed, representation: Representation, *, include: str = "") -> Response:
+    """A collection or a page of one. Raises 400 and 406."""
+    if representation.kind == METADATA:
+        detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
+        raise errors.failure(406, "NotAcceptable", detail)
+    include = _checked_include(representation, include)
+    pieces = _pieces(_list_parts(scope, listed, representation, include=include))
+    if representation.media_type != YAML and not representation.pretty:
+        return Response(200, JSON_TYPE, pieces)
+    return _response(200, b"".join(pieces), representation)
+
+
+def _list_parts(scope: Scope, listed: Listed, representation: Representation, *, include: str) -> Iterator[bytes]:
+    metadata = list_metadata(listed)
+    if representation.kind == TABLE:
+        now, version = time.time(), representation.version
+        yield tables.table_head({k: v for k, v in metadata.items() if v != ""}, version, _columns(scope))
+        rows = (tables.row_bytes(scope, kv, include=include, version=version, now=now) for kv in listed.items)
+        yield from _separated(rows)
+        yield b"]}\n"
+    elif representation.kind:
+        version = representation.version
+        yield b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%s","metadata":' % version.encode()
+        yield orjson.dumps({k: v for k, v in metadata.items() if v != ""}) + b',"items":['
+        yield from _separated(tables.partial_metadata(tables.metadata_bytes(scope, kv), version) for kv in listed.items)
+        yield b"]}\n"
+    else:
+        yield b'{"apiVersion":"%s","items":[' % scope.group_version.encode()
+        yield from _separated(map(scope.object_bytes, listed.items))
+        yield b'],"kind":"%s","metadata":%s}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
+
+
+def list_metadata(listed: Listed) -> dict[str, Any]:
+    """In kube-apiserver's order; ``continue`` is there even when it is empty."""
+    metadata: dict[str, Any] = {"continue": listed.continue_token}
+    if listed.remaining is not None:
+        metadata["remainingItemCount"] = listed.remaining
+    metadata["resourceVersion"] = str(listed.revision)
+    return metadata
+
+
+def _separated(items: Iterable[bytes]) -> Iterator[bytes]:
+    first = True
+    for item in items:
+        yield item if first else b"," + item
+        first = False
+
+
+def _pieces(parts: Iterable[bytes]) -> Sequence[bytes]:
+    pieces, waiting, size = [], [], 0
+    for part in parts:
+        waiting.append(part)
+        size += len(part)
+        if size >= _PIECE:
+            pieces.append(b"".join(waiting))
+            waiting, size = [], 0
+    if waiting:
+        pieces.append(b"".join(waiting))
+    return pieces
+
+
+def _response(status: int, body: bytes, representation: Representation) -> Response:
+    """An answer in YAML or indented JSON, from compact JSON."""
+    if representation.media_type == YAML:
+        return Response(status, YAML_TYPE, (yaml_codec.encode(orjson.loads(body)),))
+    if representation.pretty:
+        return Response(status, JSON_TYPE, (json_codec.encode_pretty(orjson.loads(body)) + b"\n",))
+    return Response(status, JSON_TYPE, (body + b"\n",))
+
+
+def event_encoder(scope: Scope, representation: Representation, *, include: str) -> Encode:
+    """How a watch writes its events in this representation. Raises 400."""
+    include = _checked_include(representation, include)
+    if representation.is_plain and scope.is_stored_version:
+        return lambda kind, kv: event_bytes(kind, scope.object_bytes(kv))
+    return lambda kind, kv: event_bytes(kind, _event_object(scope, kv, representation, include=include))
+
+
+def _event_object(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+    if representation.kind == TABLE:
+        return _single_table(scope, kv, representation.version, include=include, columns=tables.NO_COLUMNS)
+    return _object_bytes(scope, kv, representation, include=include)
+
+
+def event_bytes(kind: str, obj: bytes) -> bytes:
+    """One frame of a watch around an encoded object."""
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
+
+
+def with_columns(scope: Scope, frame: bytes, representation: Representation) -> bytes:
+    """A watch's first table has the columns, the later ones leave them out."""
+    if representation.kind != TABLE:
+        return frame
+    return frame.replace(b'"columnDefinitions":null', b'"columnDefinitions":' + _columns(scope), 1)
+
+
+def bookmark_bytes(scope: Scope, revision: int, representation: Representation, *, initial_events_end: bool) -> bytes:
+    """A BOOKMARK frame: nothing but the revision up to which the watcher has seen everything."""
+    metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+    if initial_events_end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
+    if not representation.kind:
+        obj = orjson.dumps(
+            {"apiVersion": scope.group_version, "kind": scope.resource.kind, "metadata": metadata},
+            option=orjson.OPT_SORT_KEYS,
+        )
+    else:
+        obj = tables.partial_metadata(encoded, representation.version)
+    if representation.kind == TABLE:
+        cells = orjson.dumps([None] * len(scope.version.columns))
+        head = tables.table_head(_version_only(revision), representation.version, tables.NO_COLUMNS)
+        obj = head + b'{"cells":' + cells + b',"object":' + obj + b"}" + tables.TABLE_TAIL
+    return event_bytes("BOOKMARK", obj)

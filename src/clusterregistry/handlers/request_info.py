@@ -1,0 +1,118 @@
+"""What a request asks for, read from its method, path and query as kube-apiserver reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.apis.meta.field_errors import quoted
+from clusterregistry.apis.meta.field_selectors import parse_field_selector
+from clusterregistry.apis.meta.selectors import SelectorError
+from clusterregistry.handlers.queries import Query
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_PREFIXES = {"api", "apis"}
+_FALSE = {"false", "0"}
+_KEPT = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestInfo:
+    """The attributes of a request. ``is_resource`` tells resources from other paths.
+
+    ``parts`` is what is left of the path from the resource on; anything longer than
+    resource/name/subresource is nothing that exists.
+    """
+
+    path: str
+    verb: str
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    parts: tuple[str, ...] = ()
+
+
+def parse(method: str, path: str, query_string: bytes) -> RequestInfo:
+    """Never fails: what is no resource path is a request for the bare path."""
+    # Long ones are not kept: anybody can send them.
+    short = len(path) + len(query_string) < _KEPT
+    return (_parsed_once if short else _parsed)(method, path, query_string)
+
+
+def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
+    segments = path.strip("/").split("/")
+    plain = RequestInfo(path=path, verb=method.lower())
+    if len(segments) < 3 or segments[0] not in _PREFIXES:  # noqa: PLR2004 - prefix, version, resource
+        return plain
+    group, rest = "", segments[1:]
+    if segments[0] == "apis":
+        group, rest = rest[0], rest[1:]
+    version, rest = rest[0], rest[1:]
+    if not rest:
+        return plain
+    verb = _VERBS.get(method, "")
+    if rest[0] == "watch":
+        if len(rest) == 1:
+            return plain
+        verb, rest = "watch", rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:  # noqa: PLR2004 - a resource within a namespace
+        namespace, rest = rest[1], rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    if not name:
+        verb, name = _collection_verb(verb, query_string)
+    return RequestInfo(
+        path=path,
+        verb=verb,
+        is_resource=True,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=rest[0],
+        name=name,
+        subresource=rest[2] if len(rest) > 2 else "",  # noqa: PLR2004 - resource, name, subresource
+        parts=tuple(rest),
+    )
+
+
+_parsed_once = lru_cache(maxsize=4096)(_parsed)
+
+
+def check_path_name(name: str) -> None:
+    """Refuses a name that cannot be a segment of a path. Raises 400."""
+    if name in {".", ".."}:
+        raise errors.bad_request(f"Name parameter invalid: {quoted(name)}: may not be '{name}'")
+    for character in "/%":
+        if character in name:
+            raise errors.bad_request(f"Name parameter invalid: {quoted(name)}: may not contain '{character}'")
+
+
+def _collection_verb(verb: str, query_string: bytes) -> tuple[str, str]:
+    """The verb on a collection, and the one name that a field selector narrows it to."""
+    if verb not in ("get", "delete", "watch"):
+        return verb, ""
+    query = Query(query_string)
+    if verb == "get":
+        verb = "watch" if "watch" in query and truth(query.first("watch")) else "list"
+    elif verb == "delete":
+        verb = "deletecollection"
+    return verb, _selected_name(query.first("fieldSelector"))
+
+
+def _selected_name(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return parse_field_selector(text).name or ""
+    except SelectorError:
+        return ""
+
+
+def truth(value: str | None) -> bool:
+    """A boolean parameter as Kubernetes reads it: given, and neither false nor 0."""
+    return value is not None and value.lower() not in _FALSE

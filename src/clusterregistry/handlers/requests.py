@@ -1,0 +1,93 @@
+"""A request as handlers and filters see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers.queries import Query
+from clusterregistry.handlers.request_info import RequestInfo
+from clusterregistry.handlers.warnings_header import WarningRecorder
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""As kube-apiserver has it: a larger body is refused with 413."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+ReadBody = Callable[[], Awaitable[tuple[bytes, bool]]]
+"""Gives the next piece of the body and whether more may follow."""
+
+
+class Request:
+    """One HTTP request. Filters fill in ``info``, ``user`` and ``id`` on its way inwards."""
+
+    __slots__ = (
+        "_lookup",
+        "_query",
+        "_read_body",
+        "abort",
+        "client_certificate",
+        "disconnected",
+        "id",
+        "info",
+        "method",
+        "path",
+        "query_string",
+        "user",
+        "warnings",
+    )
+
+    def __init__(  # noqa: PLR0913 - the parts of a request, all by keyword
+        self,
+        *,
+        method: str,
+        path: str,
+        query_string: bytes,
+        headers: Headers,
+        read_body: ReadBody,
+        disconnected: Callable[[], Awaitable[None]],
+        client_certificate: bytes | None = None,
+        abort: Callable[[], None] | None = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.query_string = query_string
+        self.client_certificate = client_certificate
+        self.disconnected = disconnected
+        self.abort = abort
+        self.id = ""
+        self.info: RequestInfo = RequestInfo(path=path, verb="")
+        self.user: Any = None
+        self.warnings = WarningRecorder()
+        self._lookup: Mapping[bytes, bytes] = dict(reversed(headers))
+        self._query: Query | None = None
+        self._read_body = read_body
+
+    @property
+    def query(self) -> Query:
+        if self._query is None:
+            self._query = Query(self.query_string)
+        return self._query
+
+    def header(self, name: str) -> str:
+        """The first value of a header, by its lower-case name; empty when it is absent."""
+        value = self._lookup.get(name.encode())
+        return value.decode("latin-1") if value else ""
+
+    def has_any_header(self, names: frozenset[bytes]) -> bool:
+        """Whether one of these headers, by their lower-case names, is there at all."""
+        return not names.isdisjoint(self._lookup)
+
+    async def body(self) -> bytes:
+        """The whole body. Raises 413 above BODY_LIMIT, without reading further."""
+        declared = self.header("content-length")
+        if declared.isdigit() and int(declared) > BODY_LIMIT:
+            raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
+        pieces, size, more = [], 0, True
+        while more:
+            piece, more = await self._read_body()
+            pieces.append(piece)
+            size += len(piece)
+            if size > BODY_LIMIT:
+                raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)

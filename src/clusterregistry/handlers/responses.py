@@ -1,0 +1,69 @@
+"""Answers: a status, headers and bytes. How they reach the socket is ``serving``'s business."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+JSON = b"application/json"
+YAML = b"application/yaml"
+TEXT = b"text/plain; charset=utf-8"
+
+Header = tuple[bytes, bytes]
+Send = Callable[[bytes], Awaitable[None]]
+Stream = Callable[[Send], Awaitable[None]]
+"""Writes a body of unknown length, piece by piece, until it returns."""
+
+
+class Response:
+    """A complete answer; ``body`` comes in pieces so that large ones need not be joined."""
+
+    __slots__ = ("_body", "content_type", "headers", "length", "status")
+
+    def __init__(
+        self, status: int, content_type: bytes, body: Sequence[bytes], headers: list[Header] | None = None
+    ) -> None:
+        self.status = status
+        self.content_type = content_type
+        self.headers = [] if headers is None else headers
+        self.body = body
+
+    @property
+    def body(self) -> Sequence[bytes]:
+        return self._body
+
+    @body.setter
+    def body(self, pieces: Sequence[bytes]) -> None:
+        """Another body, such as the same one compressed."""
+        self._body = pieces
+        self.length = sum(map(len, pieces))
+
+
+@dataclass(slots=True)
+class StreamResponse:
+    """An answer that goes on: a watch."""
+
+    status: int
+    content_type: bytes
+    stream: Stream
+    headers: list[Header] = field(default_factory=list)
+
+
+Answer = Response | StreamResponse
+
+
+def json_response(value: Any, *, status: int = 200) -> Response:
+    """JSON in the order of the dict."""
+    return Response(status, JSON, (orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE),))
+
+
+def text_response(text: str, *, status: int = 200) -> Response:
+    return Response(status, TEXT, (text.encode(),), [(b"x-content-type-options", b"nosniff")])
+
+
+def page_not_found() -> Response:
+    """What no handler knows: plain text, not a Status, as kube-apiserver answers."""
+    return text_response("404 page not found\n", status=404)

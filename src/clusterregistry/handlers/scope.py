@@ -1,0 +1,59 @@
+"""What the verbs need to know of the resource and version that a request is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.codecs import json_codec
+from clusterregistry.registry.definitions import Resource, Version
+from clusterregistry.registry.objects import decoded, served
+from clusterregistry.registry.store import Store
+from clusterregistry.registry.strategy import Strategy
+from clusterregistry.registry.watching import Hub
+from clusterregistry.storage.interface import KeyValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """One served version of a resource, with its store and its watchers."""
+
+    resource: Resource
+    version: Version
+    structural: Structural
+    store: Store
+    hub: Hub
+
+    @property
+    def group_version(self) -> str:
+        group = self.resource.group
+        return f"{group}/{self.version.name}" if group else self.version.name
+
+    @property
+    def is_stored_version(self) -> bool:
+        """Whether objects are served in the form in which they are stored."""
+        return self.version.name == self.resource.storage_version
+
+    def object_bytes(self, kv: KeyValue) -> bytes:
+        """The object in this version as JSON."""
+        if self.is_stored_version:
+            return served(kv)
+        return json_codec.encode(self.object(kv))
+
+    def object(self, kv: KeyValue) -> dict[str, Any]:
+        """The object in this version as a fresh dict."""
+        obj = decoded(kv)
+        return obj if self.is_stored_version else self.version.from_storage(obj)
+
+    def strategy_for(self, subresource: str) -> Strategy:
+        if not subresource:
+            return self.resource.strategy
+        if self.resource.status_strategy is None or subresource != "status":
+            raise AssertionError(subresource)  # routes let nothing else through
+        return self.resource.status_strategy
+
+    def not_supported(self, verb: str) -> errors.APIError:
+        """405."""
+        return errors.method_not_supported(group=self.resource.group, resource=self.resource.plural, action=verb)

@@ -1,0 +1,57 @@
+"""PUT of an object or of its status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.decoding import check_kind, decode_object
+from clusterregistry.handlers.get import wanted
+from clusterregistry.handlers.query_options import write_options
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.scope import Scope
+
+Object = dict[str, Any]
+
+
+async def update(scope: Scope, request: Request) -> Answer:
+    """Replaces an object; creates it (201) where the kind allows that."""
+    representation = wanted(request)
+    media_type = negotiation.body_type(request.header("content-type"))
+    body = await request.body()
+    options = write_options(request.query, "UpdateOptions")
+    warn = request.warnings.add
+    sent = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
+    check_name(sent, request.info.name)
+    check_kind(scope, sent)
+
+    def replaced(old: Object | None) -> Object:
+        scope.store.check_uid(sent, old)
+        return {**sent, "metadata": {**sent["metadata"]}}
+
+    written = await scope.store.update(
+        request.info.name,
+        replaced,
+        strategy=scope.strategy_for(request.info.subresource),
+        dry_run=options.dry_run,
+        warn=warn,
+    )
+    status = 201 if written.created else 200
+    return representations.object_response(scope, written.kv, representation, status=status)
+
+
+async def without_name(_scope: Scope, _request: Request) -> Answer:
+    """PUT and PATCH need a name. Raises 400."""
+    raise errors.bad_request("name must be provided")
+
+
+def check_name(obj: Object, name: str) -> None:
+    """The name in a body must be the name in the path. Raises 400."""
+    given = obj["metadata"].get("name")
+    if not given:
+        message = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(message)
+    if given != name:
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")

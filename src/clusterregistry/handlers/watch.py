@@ -1,0 +1,213 @@
+"""GET with ``watch=true``, and the older ``/watch/`` paths: a stream of changes.
+
+A watch begins with what exists (no resource version, or 0), or with what happened since a revision,
+and goes on with every change until its time is up, the client leaves or the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.negotiation import Representation
+from clusterregistry.handlers.query_options import list_options
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import JSON, Answer, Response, Send, StreamResponse
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry import interpreting
+from clusterregistry.registry.listing import ListOptions, parse_revision, wait_until_fresh
+from clusterregistry.registry.watching import ADDED, Frame, Watcher, encoded
+from clusterregistry.storage.errors import RevisionCompacted, StorageError
+from clusterregistry.storage.interface import Event
+
+_BOOKMARK_INTERVAL = 60.0
+_BEFORE_THE_END = 2.0
+_HISTORY_PAGE = 100
+_PIECE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """How long a watch lasts that names no time, at least (up to twice that), and who hears of slow clients."""
+
+    min_timeout: float
+    on_terminated: Callable[[], None]
+
+
+async def watch(scope: Scope, request: Request, settings: WatchSettings) -> Answer:
+    """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
+    representation = negotiation.watch_representation(request.header("accept"))
+    include = request.query.first("includeObject")
+    options = list_options(request.query, watch=True)
+    if len(request.info.parts) > 1:  # the older path of one object's watch: .../watch/RESOURCE/NAME
+        if not options.fields.empty:
+            raise errors.bad_request("both a name and a field selector provided; please provide one or the other.")
+        options.fields = options.fields.with_name(request.info.name)
+    revision = parse_revision(options.resource_version)
+    session = _Session(
+        scope,
+        request,
+        options=options,
+        representation=representation,
+        include=include,
+        revision=revision,
+        settings=settings,
+    )
+    if request.method == "HEAD":  # there is no body to wait for
+        return Response(200, JSON, ())
+    return StreamResponse(200, JSON, session.run)
+
+
+def _next_bookmark(now: float, deadline: float) -> float:
+    """As kube-apiserver does: every minute, and shortly before the end, so that the client can resume close to now."""
+    last = deadline - _BEFORE_THE_END
+    return min(now + _BOOKMARK_INTERVAL, last if last > now else math.inf)
+
+
+class _Session:
+    """One watch from its first frame to its last."""
+
+    def __init__(  # noqa: PLR0913 - what a watch was asked for, all by keyword
+        self,
+        scope: Scope,
+        request: Request,
+        *,
+        options: ListOptions,
+        representation: Representation,
+        include: str,
+        revision: int,
+        settings: WatchSettings,
+    ) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self._representation = representation
+        self._revision = revision
+        self._settings = settings
+        self._encode = representations.event_encoder(scope, representation, include=include)
+        self._key = (scope.version.name, representation, include)
+        self._first = representation.kind == negotiation.TABLE
+
+    async def run(self, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout()
+        watcher = self._scope.hub.join(
+            self._options, representation=self._key, encode=self._encode, on_overflow=self._give_up
+        )
+        leaving = loop.create_task(self._end_when_client_leaves(watcher))
+        try:
+            await self._stream(send, watcher, deadline)
+        finally:
+            leaving.cancel()
+            self._scope.hub.leave(watcher)
+
+    def _timeout(self) -> float:
+        given = self._options.timeout_seconds
+        if given is not None and given > 0:
+            return float(given)
+        # As kube-apiserver does: spread, so that watches that began together do not end together.
+        return self._settings.min_timeout * (1 + random.random())  # noqa: S311 - no secret depends on it
+
+    async def _end_when_client_leaves(self, watcher: Watcher) -> None:
+        await self._request.disconnected()
+        watcher.end()
+
+    async def _stream(self, send: Send, watcher: Watcher, deadline: float) -> None:
+        try:
+            seen = await self._send_beginning(send, watcher)
+        except errors.APIError as error:
+            await send(representations.event_bytes("ERROR", orjson.dumps(error.status)))
+            return
+        loop = asyncio.get_running_loop()
+        bookmark_at = _next_bookmark(loop.time(), deadline)
+        while not watcher.ended and loop.time() < deadline:
+            frames = await watcher.next(min(deadline, bookmark_at) - loop.time())
+            # What the client will have seen once these frames are sent; while they are, more may happen.
+            revision = self._scope.store.storage.revision
+            await self._send_frames(send, (frame for frame in frames if frame[0] > seen))
+            if loop.time() >= bookmark_at and not watcher.ended:
+                bookmark_at = _next_bookmark(loop.time(), deadline)
+                if self._options.allow_watch_bookmarks:
+                    await self._send_bookmark(send, revision)
+
+    def _give_up(self) -> None:
+        """The client does not keep up: end the connection, whatever waits to be written."""
+        self._settings.on_terminated()
+        if self._request.abort:
+            self._request.abort()
+
+    async def _send_beginning(self, send: Send, watcher: Watcher) -> int:
+        """What the client is to know before the live events; returns the revision that it then knows."""
+        initial = self._options.send_initial_events
+        if initial or (initial is None and not self._revision):
+            if self._revision:
+                await wait_until_fresh(self._scope.store, self._revision)
+            return await self._send_existing(send, watcher)
+        if not self._revision:
+            return self._scope.store.storage.revision
+        return await self._send_history(send)
+
+    async def _send_existing(self, send: Send, watcher: Watcher) -> int:
+        store, options = self._scope.store, self._options
+        try:
+            page = await store.storage.list(store.prefix)
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+        selected = (kv for kv in page.items if options.selects_all or options.selects(kv))
+        await self._send_frames(send, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
+        if options.allow_watch_bookmarks and not watcher.ended:
+            await self._send_bookmark(send, page.revision, initial_events_end=True)
+        return page.revision
+
+    async def _send_history(self, send: Send) -> int:
+        seen, more = self._revision, True
+        while more:
+            # Page by page: a client that has been away for long must not make us load all of that at once.
+            events = await self._history(after=seen)
+            await self._send_frames(send, encoded(self._options, self._encode, events))
+            seen = events[-1].revision if events else seen
+            more = len(events) == _HISTORY_PAGE
+        return seen
+
+    async def _history(self, *, after: int) -> Sequence[Event]:
+        store = self._scope.store
+        try:
+            return await store.storage.history(store.prefix, after=after, limit=_HISTORY_PAGE)
+        except RevisionCompacted as error:
+            raise errors.gone(f"too old resource version: {error.requested} ({error.compacted})") from None
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
+
+    async def _send_frames(self, send: Send, frames: Iterable[Frame]) -> None:
+        """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""
+        waiting: list[bytes] = []
+        size = 0
+        for _, frame in frames:
+            data = self._with_columns(frame)
+            waiting.append(data)
+            size += len(data)
+            if size >= _PIECE:
+                await send(b"".join(waiting))
+                await asyncio.sleep(0)
+                waiting, size = [], 0
+        if waiting:
+            await send(b"".join(waiting))
+
+    async def _send_bookmark(self, send: Send, revision: int, *, initial_events_end: bool = False) -> None:
+        frame = representations.bookmark_bytes(
+            self._scope, revision, self._representation, initial_events_end=initial_events_end
+        )
+        await send(self._with_columns(frame))
+
+    def _with_columns(self, frame: bytes) -> bytes:
+        if not self._first:
+            return frame
+        self._first = False
+        return representations.with_columns(self._scope, frame, self._representation)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.errors import APIError
+from clusterregistry.handlers import negotiation
+from clusterregistry.handlers.negotiation import JSON, PATCH_TYPES, YAML, body_type, representation
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind", "version", "media_type"),
+    [
+        ("", "", "", JSON),
+        (TABLE, "Table", "v1", JSON),
+        (TABLE.replace("v=v1", "v=v1beta1"), "Table", "v1beta1", JSON),
+        ("application/yaml;as=Table;v=v1;g=meta.k8s.io", "Table", "v1", YAML),
+        (f"{TABLE},application/json", "Table", "v1", JSON),
+        (f"application/json;q=0.9,{TABLE}", "Table", "v1", JSON),
+        (f"{TABLE};q=0.5,application/yaml", "", "", YAML),
+        (TABLE.replace("Table", "Unknown") + ",application/json", "", "", JSON),
+        (f"{TABLE.replace('v=v1', 'v=v2')},{TABLE}", "Table", "v1", JSON),
+        ("  application/json ; as=Table ; v=v1 ; g=meta.k8s.io ", "Table", "v1", JSON),
+        ("*/*;q=0.1, text/html", "", "", JSON),
+        ("text/html;q=1, application/yaml;q=0.2, application/json;q=0.1", "", "", YAML),
+    ],
+)
+def test_the_best_that_we_have(accept: str, kind: str, version: str, media_type: str) -> None:
+    found = representation(accept)
+    assert (found.kind, found.version, found.media_type) == (kind, version, media_type)
+
+
+def test_compact_json_is_the_one_that_costs_nothing() -> None:
+    assert representation("application/json").is_plain
+    for accept in (TABLE, "application/yaml"):
+        assert not representation(accept).is_plain
+    assert not representation("", pretty="true").is_plain
+
+
+def answered(negotiate: Callable[[], str]) -> str | int:
+    """What was agreed on, or the status of the refusal."""
+    try:
+        return negotiate()
+    except APIError as error:
+        return error.code
+
+
+@given(st.text(max_size=80))
+def test_no_header_is_more_than_not_acceptable(accept: str) -> None:
+    assert answered(lambda: representation(accept).media_type) in (JSON, YAML, 406)
+
+
+@given(st.text(max_size=80))
+def test_no_content_type_is_more_than_unsupported(content_type: str) -> None:
+    for accepted in (negotiation.ACCEPTED, PATCH_TYPES):
+        assert answered(lambda: body_type(content_type, accepted)) in (*accepted, 415)  # noqa: B023
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "APPLICATION/JSON ; charset=utf-8", "", " "])
+def test_json_bodies(content_type: str) -> None:
+    assert body_type(content_type) == JSON
+
+
+def test_a_patch_must_name_its_type() -> None:
+    with pytest.raises(APIError) as caught:
+        body_type("", PATCH_TYPES)
+    assert caught.value.code == 415

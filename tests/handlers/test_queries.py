@@ -1,0 +1,39 @@
+"""What is authorised is what is then done: both read the same query."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.errors import APIError
+from clusterregistry.handlers import request_info
+from clusterregistry.handlers.queries import Query
+from clusterregistry.handlers.query_options import list_options
+from tests.api.objects import CLUSTERS
+
+_PIECES = st.sampled_from(["metadata.name=mine", "metadata.name!=x", ",", ";", "%", "%zz", "&", "=", "fieldSelector="])
+
+
+@given(st.lists(_PIECES, max_size=6))
+def test_the_name_that_is_authorised_is_the_name_that_is_selected(pieces: list[str]) -> None:
+    query = b"fieldSelector=" + "".join(pieces).encode()
+    info = request_info.parse("DELETE", CLUSTERS, query)
+    try:
+        selected = list_options(Query(query), watch=False).fields.name
+    except APIError:
+        return
+    assert info.name == (selected or "")
+
+
+def test_a_pair_that_go_would_not_read_is_left_out_on_both_sides() -> None:
+    query = f"fieldSelector={quote('metadata.name=mine')},metadata.name!%3Dx%zz".encode()
+    assert request_info.parse("DELETE", CLUSTERS, query).name == ""
+    assert Query(query).first("fieldSelector") == ""
+
+
+def test_long_requests_are_read_and_not_kept() -> None:
+    before = request_info._parsed_once.cache_info().currsize
+    assert request_info.parse("GET", CLUSTERS + "/" + "x" * 5000, b"").name == "x" * 5000
+    assert request_info._parsed_once.cache_info().currsize == before
