@@ -1,0 +1,37 @@
+"""From ``--authorization-mode`` to an authorizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from clusterregistry.authn.users import MASTERS
+from clusterregistry.authz.always import AlwaysAllow, AlwaysDeny
+from clusterregistry.authz.interface import Authorizer
+from clusterregistry.authz.privileged_groups import PrivilegedGroups
+from clusterregistry.authz.public_paths import discovery, public_information
+from clusterregistry.authz.union import Union
+
+RBAC = "RBAC"
+ALWAYS_ALLOW = "AlwaysAllow"
+ALWAYS_DENY = "AlwaysDeny"
+
+
+def default_roles() -> Authorizer:
+    """What RBAC gives without any role of the operator's: only the public paths and discovery."""
+    return Union((public_information(), discovery()))
+
+
+MODES: dict[str, Callable[[], Authorizer]] = {
+    RBAC: default_roles,
+    ALWAYS_ALLOW: AlwaysAllow,
+    ALWAYS_DENY: AlwaysDeny,
+}
+
+
+def in_order(modes: Sequence[str]) -> Union:
+    """The authorizer for validated mode names, asked in this order.
+
+    ``system:masters`` comes before all of them, in every mode, as in kube-apiserver: an administrator cannot be
+    locked out by a policy.
+    """
+    return Union((PrivilegedGroups(MASTERS), *(MODES[mode]() for mode in modes)))

@@ -1,0 +1,91 @@
+"""Files of the certificate store: whole or not at all, and secrets for their owner only."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from clusterregistry.pki.errors import CertificateError
+from clusterregistry.pki.layout import Layout
+
+PUBLIC = 0o644
+SECRET = 0o600
+_OTHERS = 0o077
+
+
+def read(path: Path) -> bytes | None:
+    """The content of a file; None when there is none."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CertificateError(
+            f"{path} cannot be read: {error.strerror}",
+            remedy=f"make it readable for the user that runs the server (uid {os.getuid()})",
+        ) from None
+
+
+def write(path: Path, content: bytes, *, mode: int) -> None:
+    """Replaces a file in one step: whoever reads it, also after a crash, sees the old content or the new."""
+    try:
+        _replace(path, content, mode=mode)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _replace(path: Path, content: bytes, *, mode: int) -> None:
+    # mkstemp makes the file for its owner only, so a secret is never open, not even for a moment.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            os.fchmod(descriptor, mode)
+            file.flush()
+            os.fsync(descriptor)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def exclusive(layout: Layout) -> Iterator[None]:
+    """Makes the directories and holds a lock: two first starts at once must not make two authorities."""
+    try:
+        layout.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        layout.cert_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = layout.lock.open("wb")
+    except OSError as error:
+        raise _cannot_write(Path(error.filename or layout.cert_dir), error) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest(*contents: bytes | None) -> str:
+    """One fingerprint of several files; a missing one counts as such."""
+    whole = hashlib.sha256()
+    for content in contents:
+        whole.update(b"-" if content is None else b"%d:%b" % (len(content), content))
+    return whole.hexdigest()
+
+
+def open_to_others(path: Path) -> bool:
+    """Whether a file that exists can be read or written by others than its owner."""
+    try:
+        return bool(path.stat().st_mode & _OTHERS)
+    except OSError:
+        return False
+
+
+def _cannot_write(path: Path, error: OSError) -> CertificateError:
+    return CertificateError(
+        f"{path} cannot be written: {error.strerror}",
+        remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
+    )

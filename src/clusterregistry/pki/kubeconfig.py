@@ -1,0 +1,44 @@
+"""The administrator's kubeconfig: one file with all that kubectl needs."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+_TEMPLATE = """\
+# Made by clusterregistry for its administrator. Keep it secret: it holds a private key.
+apiVersion: v1
+kind: Config
+clusters:
+- name: clusterregistry
+  cluster:
+    server: {server}
+    certificate-authority-data: {authorities}
+users:
+- name: admin
+  user:
+    client-certificate-data: {certificate}
+    client-key-data: {key}
+contexts:
+- name: clusterregistry
+  context:
+    cluster: clusterregistry
+    user: admin
+current-context: clusterregistry
+"""
+
+
+def render(*, server_url: str, authorities: bytes, certificate: bytes, key: bytes) -> bytes:
+    """A kubeconfig with everything embedded. ``authorities`` are the certificates to trust the server by."""
+    return _TEMPLATE.format(
+        server=json.dumps(server_url), authorities=_data(authorities), certificate=_data(certificate), key=_data(key)
+    ).encode()
+
+
+def speaks_of(content: bytes, *, server_url: str, certificate: bytes) -> bool:
+    """Whether a file that somebody edited still leads to this server with this certificate."""
+    return server_url.encode() in content and _data(certificate).encode() in content
+
+
+def _data(content: bytes) -> str:
+    return base64.b64encode(content).decode()
