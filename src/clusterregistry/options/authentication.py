@@ -1,0 +1,39 @@
+"""Options about who users are."""
+
+# ruff: noqa: RUF009 - option() declares a field, it does not compute a default
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import BOOLEAN, FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticationOptions:
+    """Authentication."""
+
+    client_ca_file: Path | None = option(
+        None,
+        kind=FILE,
+        help="Certificate authorities, PEM, whose client certificates are accepted: the common name is the user, each "
+        "organization a group. The generated CA (DATA_DIR/ca.crt) is accepted besides.",
+        default_shown="the generated CA only",
+        example="--client-ca-file=/etc/kubernetes/pki/ca.crt",
+    )
+    token_auth_file: Path | None = option(
+        None,
+        kind=FILE,
+        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. Members of `system:masters` may '
+        "do everything. The file is read at start.",
+        default_shown="no tokens",
+        example="--token-auth-file=tokens.csv",
+    )
+    anonymous_auth: bool = option(
+        True,
+        kind=BOOLEAN,
+        help="Whether requests without credentials are let in as `system:anonymous`, who may only read health and "
+        "version. When false they get a 401. Always false with the mode AlwaysAllow.",
+        example="--anonymous-auth=false",
+    )

@@ -1,0 +1,22 @@
+"""Options about what users may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import WORDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationOptions:
+    """Authorization."""
+
+    authorization_mode: tuple[str, ...] = option(
+        ("RBAC",),
+        kind=WORDS,
+        help="How to decide, in this order, until one has an opinion: RBAC, AlwaysAllow (for trials), AlwaysDeny. "
+        "Members of `system:masters` may do everything in every mode. In this version RBAC has no roles of your own: "
+        "other users may read discovery, health and version, and nothing else.",
+        example="--authorization-mode=RBAC",
+    )

@@ -1,0 +1,73 @@
+"""Checks of single values that a kind cannot make from the text alone. Each answers the problems it finds."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from pathlib import Path
+
+from clusterregistry.options.problems import Problem
+
+MAX_PORT = 65535
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*", re.ASCII)
+_MAX_HOST_NAME = 253
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def ip_of(text: str) -> IPAddress | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_host_name(text: str) -> bool:
+    if len(text) > _MAX_HOST_NAME or _HOST_NAME.fullmatch(text) is None:
+        return False
+    return not text.rpartition(".")[2].isdecimal()  # 1.2.3.444 is a mistyped address, not a name
+
+
+def ip_address(flag: str, text: str) -> list[Problem]:
+    if ip_of(text) is None:
+        return [Problem(flag, f'"{text}" is not an IP address', "such as 127.0.0.1, 0.0.0.0 or ::1")]
+    return []
+
+
+def reachable_address(flag: str, text: str) -> list[Problem]:
+    """An address that a client can connect to: a name, or an IP address that is not "all interfaces"."""
+    address = ip_of(text)
+    if address is None and not is_host_name(text):
+        return [Problem(flag, f'"{text}" is neither an IP address nor a host name')]
+    if address is not None and address.is_unspecified:
+        return [Problem(flag, f"{text} is no address that a client could connect to")]
+    return []
+
+
+def port(flag: str, number: int) -> list[Problem]:
+    return [] if 0 < number <= MAX_PORT else [Problem(flag, f"{number} is not a port: must be from 1 to {MAX_PORT}")]
+
+
+def positive(flag: str, seconds: float) -> list[Problem]:
+    return [] if seconds > 0 else [Problem(flag, "must be longer than 0s")]
+
+
+def readable_file(flag: str, path: Path | None) -> list[Problem]:
+    if path is None:
+        return []
+    try:
+        if path.is_dir():
+            return [Problem(flag, f"{path} is a directory, not a file")]
+        with path.open("rb"):
+            return []
+    except OSError as error:
+        return [Problem(flag, f"{path}: {os.strerror(error.errno) if error.errno else error}")]
+
+
+def directory_or_nothing(flag: str, path: Path) -> list[Problem]:
+    """A directory, or a path at which one can still be made."""
+    try:
+        return [Problem(flag, f"{path} is not a directory")] if path.exists() and not path.is_dir() else []
+    except OSError as error:
+        return [Problem(flag, f"{path}: {os.strerror(error.errno) if error.errno else error}")]

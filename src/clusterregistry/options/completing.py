@@ -1,0 +1,177 @@
+"""From options as given to options that a server can run with.
+
+``complete`` fills in what depends on the machine and on other options, checks what no single value can tell, and
+answers the only type that the server accepts: a server with unchecked options cannot be written by mistake.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clusterregistry.authz import modes
+from clusterregistry.options import checks
+from clusterregistry.options.authentication import AuthenticationOptions
+from clusterregistry.options.authorization import AuthorizationOptions
+from clusterregistry.options.features import FeatureOptions
+from clusterregistry.options.general import GeneralOptions
+from clusterregistry.options.groups import Options
+from clusterregistry.options.problems import OptionsError, Problem, nearest
+from clusterregistry.options.serving import ServingOptions
+from clusterregistry.options.storage import StorageOptions
+from clusterregistry.pki.layout import Layout
+
+MODES_LATER = ("Webhook",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedOptions:
+    """Options that were checked together. Only ``complete`` makes them.
+
+    The groups hold what was given (with ``anonymous_auth`` as it takes effect); the fields after them are derived:
+    use these for files and addresses.
+    """
+
+    general: GeneralOptions
+    storage: StorageOptions
+    serving: ServingOptions
+    authentication: AuthenticationOptions
+    authorization: AuthorizationOptions
+    features: FeatureOptions
+    layout: Layout
+    """Where generated files are, under the data directory and the certificate directory."""
+    serving_certificate: Path
+    """The certificate to serve with: the operator's, or the generated one."""
+    serving_key: Path
+    client_ca_files: tuple[Path, ...]
+    """Authorities whose client certificates are accepted: the generated one, then the operator's."""
+    server_url: str
+    """Where clients find this server, such as ``https://127.0.0.1:8443``."""
+    warnings: tuple[str, ...]
+    """What the operator should hear although it is no mistake."""
+
+    @property
+    def data_dir(self) -> Path:
+        return self.layout.data_dir
+
+    @property
+    def makes_serving_certificate(self) -> bool:
+        """False when the operator brings a serving certificate."""
+        return self.serving.tls_cert_file is None
+
+
+def complete(options: Options, environ: Mapping[str, str]) -> CompletedOptions:
+    """Checks options across fields and against the machine. Raises OptionsError with every problem at once."""
+    problems = [*_serving_problems(options.serving), *_other_problems(options)]
+    data_dir = options.storage.data_dir or _default_data_dir(environ)
+    if data_dir is None:
+        problems.append(Problem("--data-dir", "there is no home directory to put a default in: give one"))
+        raise OptionsError(problems)
+    layout = _layout(data_dir, options.serving.cert_dir)
+    problems += checks.directory_or_nothing("--data-dir", layout.data_dir)
+    problems += checks.directory_or_nothing("--cert-dir", layout.cert_dir)
+    if problems:
+        raise OptionsError(problems)
+    return _completed(options, layout)
+
+
+def _completed(options: Options, layout: Layout) -> CompletedOptions:
+    serving, client_ca = options.serving, options.authentication.client_ca_file
+    authentication, warnings = _without_needless_anonymity(options)
+    return CompletedOptions(
+        general=options.general,
+        storage=options.storage,
+        serving=serving,
+        authentication=authentication,
+        authorization=options.authorization,
+        features=options.features,
+        layout=layout,
+        serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
+        serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
+        client_ca_files=(layout.ca_certificate, *((_absolute(client_ca),) if client_ca else ())),
+        server_url=_server_url(serving),
+        warnings=warnings,
+    )
+
+
+def _serving_problems(serving: ServingOptions) -> list[Problem]:
+    problems = checks.ip_address("--bind-address", serving.bind_address)
+    problems += checks.port("--secure-port", serving.secure_port)
+    if serving.advertise_address:
+        problems += checks.reachable_address("--advertise-address", serving.advertise_address)
+    if (serving.tls_cert_file is None) != (serving.tls_private_key_file is None):
+        problems.append(Problem("", "--tls-cert-file and --tls-private-key-file must be given together"))
+    problems += checks.readable_file("--tls-cert-file", serving.tls_cert_file)
+    problems += checks.readable_file("--tls-private-key-file", serving.tls_private_key_file)
+    problems += checks.positive("--request-timeout", serving.request_timeout)
+    problems += checks.positive("--min-request-timeout", serving.min_request_timeout)
+    return problems
+
+
+def _other_problems(options: Options) -> list[Problem]:
+    problems = checks.readable_file("--client-ca-file", options.authentication.client_ca_file)
+    problems += checks.readable_file("--token-auth-file", options.authentication.token_auth_file)
+    problems += _mode_problems(options.authorization.authorization_mode)
+    if not options.storage.watch_cache:
+        problems.append(Problem("--watch-cache", "false is not supported yet"))
+    if options.general.v < 0:
+        problems.append(Problem("--v", "must not be negative"))
+    return problems
+
+
+def _mode_problems(named: tuple[str, ...]) -> list[Problem]:
+    flag = "--authorization-mode"
+    problems = [] if named else [Problem(flag, "at least one mode must be given")]
+    for mode in dict.fromkeys(named):
+        if mode in MODES_LATER:
+            problems.append(Problem(flag, f"{mode} is not supported yet"))
+        elif mode not in modes.MODES:
+            near = nearest(mode, modes.MODES)
+            hint = f"did you mean {near}?" if near else f"one of {', '.join(modes.MODES)}"
+            problems.append(Problem(flag, f'"{mode}" is not a mode', hint))
+        elif named.count(mode) > 1:
+            problems.append(Problem(flag, f"{mode} is named more than once"))
+    return problems
+
+
+def _without_needless_anonymity(options: Options) -> tuple[AuthenticationOptions, tuple[str, ...]]:
+    """As kube-apiserver does: nobody gets everything without so much as a name."""
+    authentication = options.authentication
+    if not authentication.anonymous_auth or modes.ALWAYS_ALLOW not in options.authorization.authorization_mode:
+        return authentication, ()
+    warning = "anonymous requests are refused: --anonymous-auth does not go together with the mode AlwaysAllow"
+    return replace(authentication, anonymous_auth=False), (warning,)
+
+
+def _default_data_dir(environ: Mapping[str, str]) -> Path | None:
+    named = Path(environ.get("XDG_DATA_HOME", ""))
+    if named.is_absolute():  # the specification of XDG_DATA_HOME says to ignore any other
+        return named / "clusterregistry"
+    home = environ.get("HOME", "")
+    try:
+        return (Path(home) if home else Path.home()) / ".local" / "share" / "clusterregistry"
+    except RuntimeError:
+        return None
+
+
+def _layout(data_dir: Path, cert_dir: Path | None) -> Layout:
+    absolute = _absolute(data_dir)
+    return Layout(data_dir=absolute, cert_dir=_absolute(cert_dir) if cert_dir else absolute / "certs")
+
+
+def _absolute(path: Path) -> Path:
+    """Independent of the working directory, links left as they are."""
+    return path if path.is_absolute() else Path.cwd() / path
+
+
+def _server_url(serving: ServingOptions) -> str:
+    host = serving.advertise_address or serving.bind_address
+    address = checks.ip_of(host)
+    if address is not None and address.is_unspecified:
+        host = "127.0.0.1" if address.version == 4 else "::1"  # noqa: PLR2004 - the version of IP
+        address = ipaddress.ip_address(host)
+    if address is not None and address.version == 6:  # noqa: PLR2004 - the version of IP
+        host = f"[{host}]"
+    return f"https://{host}:{serving.secure_port}"

@@ -1,0 +1,86 @@
+"""Reads a command line the way Go programs do.
+
+``--flag=value``, ``--flag value``, ``--boolean``, ``--boolean=false``; a single dash does as well; ``--`` ends the
+flags; a repeated flag counts in its last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from clusterregistry.options.fields import Option
+from clusterregistry.options.groups import BY_FLAG
+from clusterregistry.options.planned import INSTEAD, PLANNED
+from clusterregistry.options.problems import Problem, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as somebody wrote it, and where: ``--secure-port``, ``CLUSTERREGISTRY_SECURE_PORT``, ``file:3``."""
+
+    flag: str
+    text: str
+    where: str
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a source gave, and what was wrong with it."""
+
+    given: list[Given] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def refuse_unknown(self, flag: str, *, where: str, shown_as: Callable[[str], str] = "--{}".format) -> None:
+        """Notes a name that no option has: one that is promised, or one that is wrong, with what was meant."""
+        if flag in PLANNED:
+            hint = INSTEAD.get(flag, "")
+            self.problems.append(Problem("", f"{where} is not supported yet", hint))
+            return
+        near = nearest(flag, (*BY_FLAG, *PLANNED))
+        hint = f"did you mean {shown_as(near)}?" if near else ""
+        self.problems.append(Problem("", f"unknown option {where}", hint))
+
+
+def read(arguments: Sequence[str]) -> Reading:
+    """Takes a command line apart. Never raises: what is wrong is in ``problems``."""
+    reading = Reading()
+    rest = list(reversed(arguments))
+    while rest:
+        argument = rest.pop()
+        if argument == "--":
+            reading.problems.extend(_unexpected(each) for each in reversed(rest))
+            break
+        if not argument.startswith("-") or argument == "-":
+            reading.problems.append(_unexpected(argument))
+            continue
+        _read_flag(argument, rest, reading)
+    return reading
+
+
+def _read_flag(argument: str, rest: list[str], reading: Reading) -> None:
+    flag, equals, text = argument.lstrip("-").partition("=")
+    option = BY_FLAG.get(flag)
+    if option is None:
+        if flag in PLANNED and not equals and rest and not rest[-1].startswith("-"):
+            rest.pop()  # its value: one complaint about a flag is enough
+        reading.refuse_unknown(flag, where=argument.partition("=")[0])
+        return
+    value = text if equals else _following_value(option, rest)
+    if value is None:
+        reading.problems.append(Problem(f"--{flag}", "needs a value", f"--{flag}={option.details.kind.metavar}"))
+        return
+    reading.given.append(Given(flag, value, f"--{flag}"))
+
+
+def _following_value(option: Option, rest: list[str]) -> str | None:
+    kind = option.details.kind
+    if kind.bare is not None:
+        return rest.pop() if rest and kind.takes_next(rest[-1]) else kind.bare
+    # A value that begins with two dashes is more likely the next flag after a forgotten value.
+    return rest.pop() if rest and not rest[-1].startswith("--") else None
+
+
+def _unexpected(argument: str) -> Problem:
+    hint = "a boolean is written --flag=false" if argument.lower() in {"true", "false"} else ""
+    return Problem("", f'unexpected argument "{argument}"', hint)

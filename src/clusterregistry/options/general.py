@@ -1,0 +1,31 @@
+"""Options about the options, and about what the program says."""
+
+# ruff: noqa: RUF009 - option() declares a field, it does not compute a default
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import FILE, VERBOSITY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralOptions:
+    """General."""
+
+    config: Path | None = option(
+        None,
+        kind=FILE,
+        help="A YAML file with options: each key is a flag's name without the dashes, such as `secure-port: 8443`. "
+        "Flags and environment variables count more than the file.",
+        default_shown="no file",
+        example="--config=registry.yaml",
+    )
+    v: int = option(
+        0,
+        kind=VERBOSITY,
+        help="How much the log tells: 0 is for operators, 1 and more for those who look for a fault. "
+        "A bare `-v` means 1.",
+        example="-v",
+    )

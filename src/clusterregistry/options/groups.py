@@ -1,0 +1,45 @@
+"""All options together, and the index by which the readers find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusterregistry.options.authentication import AuthenticationOptions
+from clusterregistry.options.authorization import AuthorizationOptions
+from clusterregistry.options.features import FeatureOptions
+from clusterregistry.options.fields import Option, options_of
+from clusterregistry.options.general import GeneralOptions
+from clusterregistry.options.serving import ServingOptions
+from clusterregistry.options.storage import StorageOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options as given: each value parsed, none looked at together with another. See ``completing``."""
+
+    general: GeneralOptions = field(default_factory=GeneralOptions)
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    serving: ServingOptions = field(default_factory=ServingOptions)
+    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+
+
+# The order of --help and of the reference: what a newcomer needs first comes first.
+GROUPS: dict[str, type[Any]] = {
+    "general": GeneralOptions,
+    "storage": StorageOptions,
+    "serving": ServingOptions,
+    "authentication": AuthenticationOptions,
+    "authorization": AuthorizationOptions,
+    "features": FeatureOptions,
+}
+
+BY_GROUP: dict[str, list[Option]] = {name: options_of(group) for name, group in GROUPS.items()}
+BY_FLAG: dict[str, Option] = {each.flag: each for group in BY_GROUP.values() for each in group}
+
+
+def title(name: str) -> str:
+    """A group's heading, from the first line of its docstring."""
+    return (GROUPS[name].__doc__ or name).splitlines()[0].rstrip(".")

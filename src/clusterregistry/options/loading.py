@@ -1,0 +1,25 @@
+"""All the way from a command line to options that a server can run with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusterregistry.options.completing import CompletedOptions, complete
+from clusterregistry.options.problems import OptionsError
+from clusterregistry.options.resolving import resolve
+
+
+def load(arguments: Sequence[str], environ: Mapping[str, str]) -> CompletedOptions:
+    """The options of a command line, an environment and a file, checked.
+
+    Raises OptionsError with all that is wrong: what could be read is checked also when something else could not, so
+    that an operator corrects a command line once.
+    """
+    resolved = resolve(arguments, environ)
+    try:
+        completed = complete(resolved.options, environ)
+    except OptionsError as error:
+        raise OptionsError((*resolved.problems, *error.problems)) from None
+    if resolved.problems:
+        raise OptionsError(resolved.problems)
+    return completed

@@ -1,0 +1,65 @@
+"""Flags that are promised and do not work yet.
+
+Each is known by name so that it is refused, never ignored: a server that silently does without its audit log is worse
+than one that does not start. A change that implements a flag removes it here and adds a field to a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BY_TOPIC: Mapping[str, tuple[str, ...]] = {
+    "OpenID Connect": (
+        "oidc-issuer-url",
+        "oidc-client-id",
+        "oidc-username-claim",
+        "oidc-groups-claim",
+        "oidc-ca-file",
+    ),
+    "authentication webhook": (
+        "authentication-token-webhook-config-file",
+        "authentication-token-webhook-cache-ttl",
+    ),
+    "authenticating proxy": (
+        "requestheader-client-ca-file",
+        "requestheader-allowed-names",
+        "requestheader-username-headers",
+        "requestheader-group-headers",
+        "requestheader-extra-headers-prefix",
+    ),
+    "authorization webhook": (
+        "authorization-webhook-config-file",
+        "authorization-webhook-cache-authorized-ttl",
+        "authorization-webhook-cache-unauthorized-ttl",
+        "authorization-webhook",
+    ),
+    "authorization": ("authorization-filtered-lists", "authorization-always-allow"),
+    "etcd": (
+        "etcd-servers",
+        "etcd-prefix",
+        "etcd-cafile",
+        "etcd-certfile",
+        "etcd-keyfile",
+        "etcd-compaction-interval",
+    ),
+    "audit log": (
+        "audit-policy-file",
+        "audit-log-path",
+        "audit-log-maxage",
+        "audit-log-maxbackup",
+        "audit-log-maxsize",
+    ),
+    "limits": ("max-requests-inflight", "max-mutating-requests-inflight"),
+    "profiling": ("profiling",),
+    "aggregated mode": (
+        "kubeconfig",
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+        "authentication-skip-lookup",
+    ),
+}
+
+PLANNED: Mapping[str, str] = {flag: topic for topic, flags in _BY_TOPIC.items() for flag in flags}
+
+# Some of them have a way to get the same today.
+INSTEAD: Mapping[str, str] = {"authorization-always-allow": "use --authorization-mode=AlwaysAllow"}

@@ -1,0 +1,70 @@
+"""Brings the sources together: flag before environment before file before default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clusterregistry.options import config_file, environment, flags
+from clusterregistry.options.flags import Given, Reading
+from clusterregistry.options.groups import BY_FLAG, BY_GROUP, GROUPS, Options
+from clusterregistry.options.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Options, and what was wrong with what was given. A bad value leaves its default in place."""
+
+    options: Options
+    problems: tuple[Problem, ...]
+
+
+def resolve(arguments: Sequence[str], environ: Mapping[str, str]) -> Resolved:
+    """The options of a command line, an environment, and the file that either of them names. Never raises.
+
+    Every unknown name and every bad value is a problem, also one that a stronger source overrides: it would bite
+    later.
+    """
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    # The weaker come first, so that the stronger overwrite them. The file is the weakest, but which one it is the
+    # others say.
+    stronger = [environment.read(environ), flags.read(arguments)]
+    for reading in (_file_named_by(stronger), *stronger):
+        problems.extend(reading.problems)
+        for given in reading.given:
+            _take(given, values, problems)
+    return Resolved(_grouped(values), tuple(problems))
+
+
+def _file_named_by(readings: Sequence[Reading]) -> Reading:
+    named = [given.text for reading in readings for given in reading.given if given.flag == "config" and given.text]
+    if not named:
+        return Reading()
+    try:
+        path: Path | None = BY_FLAG["config"].details.kind.parse(named[-1])
+    except ValueError:
+        return Reading()  # reported where the value was given
+    return config_file.read(path) if path else Reading()
+
+
+def _take(given: Given, values: dict[str, Any], problems: list[Problem]) -> None:
+    option = BY_FLAG[given.flag]
+    if not given.text and option.details.kind.empty_is_default:
+        values[option.field] = option.default  # --token-auth-file= takes back what a weaker source gave
+        return
+    try:
+        values[option.field] = option.details.kind.parse(given.text)
+    except ValueError as error:
+        problems.append(Problem(given.where, str(error)))
+
+
+def _grouped(values: Mapping[str, Any]) -> Options:
+    return Options(
+        **{
+            name: GROUPS[name](**{each.field: values[each.field] for each in members if each.field in values})
+            for name, members in BY_GROUP.items()
+        }
+    )

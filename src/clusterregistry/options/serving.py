@@ -1,0 +1,84 @@
+"""Options about the socket: where to listen, with which certificate, and for how long."""
+
+# ruff: noqa: RUF009 - option() declares a field, it does not compute a default
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import ADDRESS, DIRECTORY, DURATION, FILE, INTEGER, choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOptions:
+    """Serving."""
+
+    bind_address: str = option(
+        "127.0.0.1",
+        kind=ADDRESS,
+        help="The IP address to listen on. Only this machine can reach the default, so that a first try exposes "
+        "nothing; `0.0.0.0` or `::` listens on all interfaces.",
+        example="--bind-address=0.0.0.0",
+    )
+    secure_port: int = option(
+        8443,
+        kind=INTEGER,
+        help="The TCP port for HTTPS, 1 to 65535. There is no port without TLS.",
+        example="--secure-port=6443",
+    )
+    advertise_address: str = option(
+        "",
+        kind=ADDRESS,
+        help="The IP address or host name by which clients reach this server. It goes into the serving certificate "
+        "and into admin.kubeconfig. Give it when listening on all interfaces.",
+        default_shown="the bind address, or this machine when that is all interfaces",
+        example="--advertise-address=registry.example.com",
+    )
+    cert_dir: Path | None = option(
+        None,
+        kind=DIRECTORY,
+        help="Where generated certificates and their keys are kept (the CA itself is in the data directory).",
+        default_shown="`certs` in the data directory",
+    )
+    tls_cert_file: Path | None = option(
+        None,
+        kind=FILE,
+        help="A serving certificate of your own, PEM, followed by the intermediate certificates if there are any. "
+        "Needs --tls-private-key-file.",
+        default_shown="one is made, signed by DATA_DIR/ca.crt",
+        example="--tls-cert-file=tls.crt --tls-private-key-file=tls.key",
+    )
+    tls_private_key_file: Path | None = option(
+        None,
+        kind=FILE,
+        help="The private key of --tls-cert-file, PEM, without a passphrase.",
+        default_shown="one is made",
+    )
+    tls_min_version: Literal["VersionTLS12", "VersionTLS13"] = option(
+        "VersionTLS12",
+        kind=choice("VersionTLS12", "VersionTLS13"),
+        help="The oldest version of TLS that clients may use.",
+        example="--tls-min-version=VersionTLS13",
+    )
+    request_timeout: float = option(
+        60.0,
+        kind=DURATION,
+        help="How long a request may take, watches aside. A client that asks for more gets this.",
+        example="--request-timeout=30s",
+    )
+    min_request_timeout: float = option(
+        1800.0,
+        kind=DURATION,
+        help="The least time after which the server ends a watch that names no timeout. Each watch gets a random time "
+        "from this to twice this, so that clients do not all come back at once.",
+        example="--min-request-timeout=600",
+    )
+    shutdown_delay_duration: float = option(
+        0.0,
+        kind=DURATION,
+        help="How long the server goes on serving after it was told to stop, while /readyz already says no: time for "
+        "load balancers to look elsewhere.",
+        example="--shutdown-delay-duration=10s",
+    )
