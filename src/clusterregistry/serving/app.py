@@ -1,0 +1,202 @@
+"""The composition root: from completed options to everything that answers requests.
+
+Nothing else puts parts together. ``build`` makes everything but the socket, which is ``running``'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clusterregistry import __version__, catalog
+from clusterregistry.apis.meta import times
+from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.authn import tokenfile
+from clusterregistry.authn import union as authenticators
+from clusterregistry.authn.tokenfile import TokenFile
+from clusterregistry.authz import modes
+from clusterregistry.discovery.contents import Served
+from clusterregistry.discovery.endpoints import Discovery
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.watch import WatchSettings
+from clusterregistry.options import CompletedOptions
+from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.store import Store
+from clusterregistry.registry.watching import Hub
+from clusterregistry.serving import chain, metrics
+from clusterregistry.serving.asgi import Application
+from clusterregistry.serving.health import Check, Health, ping
+from clusterregistry.serving.metrics import RequestMetrics
+from clusterregistry.serving.routes import Routes
+from clusterregistry.storage import keys
+from clusterregistry.storage.cacher import Cacher
+from clusterregistry.storage.compacting import MonotonicClock, keep_compacting
+from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.interface import Storage
+from clusterregistry.storage.sqlite import SQLiteStorage
+
+DATABASE = "registry.db"
+
+
+@dataclass(slots=True)
+class Stopping:
+    """Whether the server was told to stop: readyz then says no."""
+
+    requested: bool = False
+
+    def check(self) -> str:
+        return "the server is stopping" if self.requested else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Everything that answers requests, ready to be put behind a socket."""
+
+    application: Application
+    hubs: tuple[Hub, ...]
+    stopping: Stopping
+
+    def end_watches(self) -> None:
+        for hub in self.hubs:
+            hub.end_all()
+
+    def abort_watches(self) -> None:
+        for hub in self.hubs:
+            hub.abort_all()
+
+
+@contextlib.asynccontextmanager
+async def build(options: CompletedOptions) -> AsyncIterator[Server]:
+    """A server over its storage, which is closed at the end. Raises StorageUnavailable."""
+    async with contextlib.AsyncExitStack() as stack:
+        backend = await _open_storage(options.data_dir / DATABASE)
+        stack.push_async_callback(backend.close)
+        served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
+        compacting = asyncio.create_task(keep_compacting(backend, MonotonicClock()))
+        stack.push_async_callback(_cancel, compacting)
+        yield _assemble(options, served)
+
+
+async def _open_storage(path: Path) -> Storage:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{path.parent} cannot be made: {error.strerror}",
+            remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
+        ) from None
+    return await SQLiteStorage.open(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A resource with its store and its watchers."""
+
+    resource: Resource
+    store: Store
+    hub: Hub
+
+
+async def _served(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> _Served:
+    prefix = keys.prefix_of(resource.group, resource.plural)
+    cacher = await Cacher.open(backend, prefix)
+    stack.push_async_callback(cacher.close)
+    hub = Hub(cacher, prefix)
+    stack.callback(hub.close)
+    return _Served(resource, Store(resource, cacher, now=_now), hub)
+
+
+def _now() -> str:
+    return times.render(datetime.now(UTC))
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _assemble(options: CompletedOptions, served: list[_Served]) -> Server:
+    scopes = _scopes(served)
+    request_metrics = RequestMetrics(scopes.keys())
+    registry = metrics.make_registry(
+        request_metrics,
+        objects={one.resource.qualified_name: one.store.count for one in served},
+        watches=lambda: sum(one.hub.watchers for one in served),
+    )
+    stopping = Stopping()
+    routes = Routes(
+        scopes=scopes,
+        discovery=_discovery(options, served),
+        health=Health(_checks(stopping, _storage_check(served))),
+        registry=registry,
+        watch_settings=_watch_settings(options, request_metrics),
+    )
+    handler = chain.build(
+        routes,
+        authenticator=authenticators.in_order(
+            tokens=_tokens(options.authentication.token_auth_file),
+            anonymous=options.authentication.anonymous_auth,
+        ),
+        authorizer=modes.in_order(options.authorization.authorization_mode),
+        metrics=request_metrics,
+        request_timeout=options.serving.request_timeout,
+    )
+    return Server(application=Application(handler), hubs=tuple(one.hub for one in served), stopping=stopping)
+
+
+def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:
+    return {
+        (one.resource.group, version.name, one.resource.plural): Scope(
+            resource=one.resource,
+            version=version,
+            structural=Structural(version.schema),
+            store=one.store,
+            hub=one.hub,
+        )
+        for one in served
+        for version in one.resource.versions
+    }
+
+
+def _discovery(options: CompletedOptions, served: list[_Served]) -> Discovery:
+    return Discovery(
+        Served(resources=[one.resource for one in served], enable_watch=options.features.enable_watch),
+        server_address=options.server_url.removeprefix("https://"),
+        title="Cluster registry",
+        version=__version__,
+    )
+
+
+def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) -> WatchSettings | None:
+    if not options.features.enable_watch:
+        return None
+    return WatchSettings(
+        min_timeout=options.serving.min_request_timeout,
+        on_terminated=request_metrics.watcher_terminated,
+    )
+
+
+def _tokens(path: Path | None) -> list[TokenFile]:
+    return [tokenfile.load(path)] if path else []
+
+
+def _storage_check(served: list[_Served]) -> Check:
+    def check() -> str:
+        return next((wrong for one in served if (wrong := one.store.problem())), "")
+
+    return check
+
+
+def _checks(stopping: Stopping, storage: Check) -> Mapping[str, Mapping[str, Check]]:
+    live: dict[str, Callable[[], str]] = {"ping": ping}
+    return {
+        "livez": live,
+        "healthz": {**live, "storage": storage},
+        "readyz": {**live, "storage": storage, "shutdown": stopping.check},
+    }

@@ -1,0 +1,36 @@
+"""Headers that every answer has: the request's id, no caching, and the warnings that were collected."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.serving.interface import Filter, Handler
+
+_PREFIX = str(uuid.uuid4())[:-12]
+_numbers = itertools.count(1)
+_NO_CACHE = (b"cache-control", b"no-cache, private")
+
+
+def filter_for() -> Filter:
+    def wrap(inner: Handler) -> Handler:
+        async def handle(request: Request) -> Answer:
+            request.id = new_id()
+            answer = await inner(request)
+            headers = answer.headers
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(_NO_CACHE)
+            headers.append((b"audit-id", request.id.encode()))
+            headers.extend(request.warnings.headers())
+            return answer
+
+        return handle
+
+    return wrap
+
+
+def new_id() -> str:
+    """An id in the shape of a UUID, unique among all servers, and the later the greater within one."""
+    return f"{_PREFIX}{next(_numbers):012x}"

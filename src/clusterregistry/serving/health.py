@@ -1,0 +1,77 @@
+"""``/healthz``, ``/livez`` and ``/readyz``: whole, check by check, and with ``?verbose``, as in kube-apiserver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from clusterregistry.apis.meta.field_errors import quoted
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer, page_not_found, text_response
+
+_log = logging.getLogger(__name__)
+
+Check = Callable[[], str]
+"""Says what is wrong; empty when all is well. Must not block."""
+
+
+def ping() -> str:
+    """Fine whenever somebody can ask."""
+    return ""
+
+
+class Health:
+    """The checks behind each endpoint, in the order in which they are shown."""
+
+    def __init__(self, checks: Mapping[str, Mapping[str, Check]]) -> None:
+        self._checks = checks
+
+    @property
+    def paths(self) -> list[str]:
+        """Every endpoint, and every single check below it."""
+        below = [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
+        return [*(f"/{endpoint}" for endpoint in self._checks), *below]
+
+    def answer(self, request: Request) -> Answer | None:
+        """None when the path is none of ours."""
+        endpoint, _, single = request.path.strip("/").partition("/")
+        checks = self._checks.get(endpoint)
+        if checks is None:
+            return None
+        if single:
+            return _one(endpoint, single, checks)
+        return _all(endpoint, checks, request)
+
+
+def _one(endpoint: str, name: str, checks: Mapping[str, Check]) -> Answer:
+    check = checks.get(name)
+    if check is None:
+        return page_not_found()
+    wrong = check()
+    if wrong:
+        return text_response(f"internal server error: {endpoint} check {name} failed: {wrong}\n", status=500)
+    return text_response("ok")
+
+
+def _all(endpoint: str, checks: Mapping[str, Check], request: Request) -> Answer:
+    left_out = set(request.query.all("exclude"))
+    results = {name: "" if name in left_out else check() for name, check in checks.items()}
+    failed = any(results.values())
+    for name, wrong in results.items():
+        if wrong:
+            _log.warning("%s: check %s failed: %s", endpoint, name, wrong)
+    if not failed and "verbose" not in request.query:
+        return text_response("ok")
+    lines = [_line(name, wrong, excluded=name in left_out) for name, wrong in results.items()]
+    unknown = sorted(left_out - checks.keys())
+    if unknown:
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {','.join(map(quoted, unknown))}")
+    lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
+    return text_response("\n".join(lines) + "\n", status=500 if failed else 200)
+
+
+def _line(name: str, wrong: str, *, excluded: bool) -> str:
+    if excluded:
+        return f"[+]{name} excluded: ok"
+    # Anybody may ask; the reason is for the log and for those who may ask for the single check.
+    return f"[-]{name} failed: reason withheld" if wrong else f"[+]{name} ok"

@@ -1,0 +1,140 @@
+"""Which handler answers a request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.discovery.endpoints import Discovery
+from clusterregistry.handlers.create import create
+from clusterregistry.handlers.delete import delete, delete_collection
+from clusterregistry.handlers.get import get
+from clusterregistry.handlers.list import list_collection
+from clusterregistry.handlers.patch import patch
+from clusterregistry.handlers.request_info import check_path_name
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer, Response, json_response, page_not_found
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.update import update, without_name
+from clusterregistry.handlers.watch import WatchSettings, watch
+from clusterregistry.serving import metrics
+from clusterregistry.serving.health import Health
+from clusterregistry.serving.version_info import version_info
+
+Verb = Callable[[Scope, Request], Awaitable[Answer]]
+
+_COLLECTION: Mapping[str, Verb] = {
+    "list": list_collection,
+    "create": create,
+    "deletecollection": delete_collection,
+    "update": without_name,
+    "patch": without_name,
+}
+_OBJECT: Mapping[str, Verb] = {"get": get, "create": create, "update": update, "patch": patch, "delete": delete}
+"""As in kube-apiserver, POST to a name is POST to the collection."""
+
+_STATUS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+_METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class Routes:
+    """The innermost handler: resources by group, version and name; everything else by path."""
+
+    def __init__(
+        self,
+        *,
+        scopes: Mapping[tuple[str, str, str], Scope],
+        discovery: Discovery,
+        health: Health,
+        registry: CollectorRegistry,
+        watch_settings: WatchSettings | None,
+    ) -> None:
+        self._scopes = scopes
+        self._discovery = discovery
+        self._health = health
+        self._registry = registry
+        self._watch_settings = watch_settings
+
+    async def __call__(self, request: Request) -> Answer:
+        info = request.info
+        if not info.is_resource:
+            return self._path(request)
+        scope = self._scopes.get((info.group, info.version, info.resource))
+        if scope is None or info.namespace:
+            return self._unknown(request.path)
+        if info.verb == "watch":
+            return await self._watch(scope, request)
+        return await self._verb(scope, request)(scope, request)
+
+    def _verb(self, scope: Scope, request: Request) -> Verb:
+        """Raises 400 for a name that none can be, 404 for an unknown subresource and 405 for an unknown method."""
+        info = request.info
+        check_path_name(info.name)
+        if len(info.parts) == 1:
+            verbs = _COLLECTION
+        elif not info.subresource:
+            verbs = _OBJECT
+        elif info.subresource == "status" and scope.resource.status_strategy:
+            verbs = _STATUS
+        else:
+            raise scope.store.not_found(info.name)
+        verb = verbs.get(info.verb)
+        if verb is None:
+            raise scope.not_supported(info.verb)
+        return verb
+
+    async def _watch(self, scope: Scope, request: Request) -> Answer:
+        if self._watch_settings is None or request.method not in ("GET", "HEAD"):
+            raise scope.not_supported("watch")
+        if len(request.info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
+            raise scope.store.not_found(request.info.name)
+        return await watch(scope, request, self._watch_settings)
+
+    def _path(self, request: Request) -> Answer:
+        """What is no resource can only be read. Raises 405 and 406."""
+        answer = self._health.answer(request) or self._own(request) or self._discovered(request)
+        if answer is None:
+            return self._unknown(request.path)
+        if request.method not in ("GET", "HEAD"):
+            raise errors.method_not_allowed()
+        return answer
+
+    @staticmethod
+    def _unknown(path: str) -> Answer:
+        """As kube-apiserver does: below ``/api`` what is not there is a Status, elsewhere plain text."""
+        if path.startswith("/api/"):
+            raise errors.no_such_resource()
+        return page_not_found()
+
+    def _own(self, request: Request) -> Answer | None:
+        match request.path.rstrip("/"):
+            case "":
+                return json_response({"paths": self._paths()})
+            case "/version":
+                return json_response(version_info())
+            case "/metrics":
+                return Response(200, _METRICS_TYPE, (metrics.rendered(self._registry),))
+        return None
+
+    def _paths(self) -> list[str]:
+        """The index of the server, for people who look around."""
+        return sorted(
+            [*self._discovery.objects, *self._health.paths, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+        )
+
+    def _discovered(self, request: Request) -> Answer | None:
+        found = self._discovery.answer(
+            request.path,
+            now=datetime.now(UTC),
+            accept=request.header("accept"),
+            if_none_match=request.header("if-none-match"),
+            wanted_hash=request.query.first("hash"),
+        )
+        if found is None:
+            return None
+        headers = {name.lower().encode(): value.encode() for name, value in found.headers.items()}
+        content_type = headers.pop(b"content-type", b"")
+        return Response(found.status, content_type, (found.body,), list(headers.items()))

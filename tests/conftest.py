@@ -1,0 +1,63 @@
+"""Servers for tests: one in process and one behind TLS for the whole session, and others on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.api.clients import Client, empty
+from tests.api.in_process import InProcess, InProcessClient
+from tests.api.objects import CLUSTERS
+from tests.serving.programs import Program
+
+C = TypeVar("C", bound=Client)
+
+
+@pytest.fixture(scope="session")
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    """The server without sockets."""
+    with InProcess(tmp_path_factory.mktemp("in-process")).running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """The real command, with its TLS."""
+    with Program(tmp_path_factory.mktemp("program")) as started:
+        yield started
+
+
+@pytest.fixture(params=["in process", "over TLS"])
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """An administrator's client of an empty registry, once without and once with sockets."""
+    if request.param == "in process":
+        yield from _used(request.getfixturevalue("in_process").client())
+    else:
+        with request.getfixturevalue("program").client() as over_tls:
+            yield from _used(over_tls)
+
+
+@pytest.fixture
+def local(in_process: InProcess) -> Iterator[InProcessClient]:
+    """The client in process only: for what needs the server's insides, or does not depend on the way."""
+    yield from _used(in_process.client())
+
+
+def _used(client: C) -> Iterator[C]:
+    yield client
+    empty(client, CLUSTERS)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
+    """Starts a server in process with flags of its own, and gives a client of it."""
+    with ExitStack() as stack:
+
+        def start(*flags: str) -> InProcessClient:
+            return stack.enter_context(InProcess(tmp_path / "own", *flags).running()).client()
+
+        yield start

@@ -1,0 +1,121 @@
+"""The real command, started and ended as an operator does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+import clusterregistry
+from tests.api.clients import TOKENS
+from tests.api.over_tls import OverTLS
+
+READY_SECONDS = 30.0
+END_SECONDS = 8.0
+_SOURCES = Path(clusterregistry.__file__).parent.parent
+
+
+class Program:
+    """``clusterregistry standalone`` in a directory of its own; can be started again there."""
+
+    def __init__(self, directory: Path, *flags: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory, self.data = directory, directory / "data"
+        self.log = directory / "server.log"
+        self.port = _free_port()
+        (directory / "tokens.csv").write_text(TOKENS)
+        self._flags = flags
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        arguments = ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), "--data-dir", str(self.data)]
+        arguments += ["--token-auth-file", str(self.directory / "tokens.csv"), *self._flags]
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "clusterregistry", "standalone", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": str(_SOURCES)},
+            )
+        self._wait_until_ready()
+        return self
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + READY_SECONDS
+        while not self._is_ready():
+            assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.logged()}"
+            assert time.monotonic() < until, f"the server is not ready:\n{self.logged()}"
+            time.sleep(0.02)
+
+    def _is_ready(self) -> bool:
+        try:
+            with self.client() as client:
+                return client.get("/readyz").status == 200
+        except OSError:  # no certificate yet, or nobody listens yet
+            return False
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        return self.process.wait(END_SECONDS)
+
+    def stop(self) -> int:
+        """Tells the program to stop and returns its exit status."""
+        self.signal()
+        return self.wait()
+
+    def end(self) -> None:
+        """Ends whatever still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(END_SECONDS)
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.data / "ca.crt")
+
+    def client(self, trust: ssl.SSLContext | None = None) -> OverTLS:
+        return OverTLS(self.port, trust or self.trust())
+
+    def socket(self, *, seconds: float = 10.0) -> ssl.SSLSocket:
+        """A bare TLS connection, for what no client library would send."""
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
+        return self.trust().wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def logged(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def resident_bytes(self) -> int:
+        """The memory that the process really uses."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in text.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def descriptors(self) -> int:
+        """How many files and sockets the process has open."""
+        return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,90 @@
+"""The way of a request is what the documentation says, and no filter is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer, text_response
+from clusterregistry.serving import chain, filters
+
+DOCUMENTED = [
+    "request_info",
+    "standard_headers",
+    "instrumentation",
+    "compression",
+    "recovery",
+    "authentication",
+    "impersonation",
+    "authorization",
+    "time_limit",
+]
+"""Outermost first. Whoever changes this changes what the filters may rely on."""
+
+Handler = Callable[[Request], Awaitable[Answer]]
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the filters, in the order in which a request will meet them."""
+    met: list[str] = []
+
+    def stand_in(name: str) -> Callable[..., Callable[[Handler], Handler]]:
+        def filter_for(*_: Any, **__: Any) -> Callable[[Handler], Handler]:
+            def wrap(inner: Handler) -> Handler:
+                async def handle(request: Request) -> Answer:
+                    met.append(name)
+                    return await inner(request)
+
+                return handle
+
+            return wrap
+
+        return filter_for
+
+    for module in pkgutil.iter_modules(filters.__path__):
+        loaded = importlib.import_module(f"{filters.__name__}.{module.name}")
+        monkeypatch.setattr(loaded, "filter_for", stand_in(module.name))
+    return met
+
+
+def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    met = recorded(monkeypatch)
+
+    async def routes(_: Request) -> Answer:
+        met.append("routes")
+        return text_response("here")
+
+    nothing: Any = None
+    handler = chain.build(routes, authenticator=nothing, authorizer=nothing, metrics=nothing, request_timeout=1)
+    asyncio.run(_awaited(handler))
+    assert met == [*DOCUMENTED, "routes"]
+
+
+async def _awaited(handler: Handler) -> None:
+    request: Any = None
+    await handler(request)
+
+
+def test_every_filter_is_in_the_chain() -> None:
+    assert {module.name for module in pkgutil.iter_modules(filters.__path__)} == set(DOCUMENTED)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "because"),
+    [
+        ("request_info", "instrumentation", "requests are counted by what they ask for"),
+        ("instrumentation", "recovery", "refused requests are counted too"),
+        ("standard_headers", "recovery", "a failed request has its id and its warnings"),
+        ("recovery", "authentication", "a 401 is a Status"),
+        ("authentication", "authorization", "who asks comes before whether they may"),
+        ("authorization", "time_limit", "nobody without rights makes the server work"),
+    ],
+)
+def test_what_the_order_is_for(outer: str, inner: str, because: str) -> None:
+    assert DOCUMENTED.index(outer) < DOCUMENTED.index(inner), because
