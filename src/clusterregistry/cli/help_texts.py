@@ -1,0 +1,77 @@
+"""The texts of --help."""
+
+from __future__ import annotations
+
+import shutil
+
+from clusterregistry.options import reference
+
+PROGRAM = """\
+clusterregistry keeps a list of clusters behind a Kubernetes-style API: use it with kubectl and any Kubernetes client.
+
+Usage:
+  clusterregistry COMMAND [flags]
+
+Commands:
+  standalone   run the API server on its own: it brings TLS, users and storage along
+  aggregated   run it behind a kube-apiserver (not available yet)
+  version      tell the version (--short: only the version)
+  help         tell about a command: clusterregistry help standalone
+
+First steps:
+  clusterregistry standalone
+  kubectl --kubeconfig ~/.local/share/clusterregistry/admin.kubeconfig get clusters
+
+Exit status:
+  0  done, or stopped as asked
+  2  the command line, the environment or the configuration file is wrong; every mistake is named
+  3  the server could not start or had to end; a line says what to do
+"""
+
+_STANDALONE = """\
+Runs the API server on its own. Without any flags it works: it keeps everything in the data directory, makes its own
+certificate authority and an administrator's kubeconfig at the first start, and listens on 127.0.0.1:8443.
+
+Usage:
+  clusterregistry standalone [flags]
+
+Examples:
+  # Try it: then follow the kubectl command that it prints
+  clusterregistry standalone
+
+  # Serve others: listen on all interfaces, under a name that the certificate then holds
+  clusterregistry standalone --bind-address=0.0.0.0 --advertise-address=registry.example.com
+
+  # Users with tokens; a line of the file: s3cret,jane,1,"system:masters"
+  clusterregistry standalone --token-auth-file=tokens.csv
+
+  # The same from the environment, or from a file with the line `token-auth-file: tokens.csv`
+  CLUSTERREGISTRY_TOKEN_AUTH_FILE=tokens.csv clusterregistry standalone
+  clusterregistry standalone --config=registry.yaml
+
+A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file.
+Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --flag=false.
+
+"""
+
+VERSION = """\
+Tells the version of this program.
+
+Usage:
+  clusterregistry version [--short]
+
+Flags:
+  --short   only the version, for scripts
+"""
+
+AGGREGATED = """\
+Will run the API server behind a kube-apiserver's aggregation layer. This version cannot do that yet.
+
+Usage:
+  clusterregistry aggregated [flags]
+"""
+
+
+def standalone() -> str:
+    width = max(60, min(shutil.get_terminal_size().columns, 110))
+    return _STANDALONE + reference.help_text(width).rstrip() + "\n"

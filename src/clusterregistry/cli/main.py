@@ -1,0 +1,78 @@
+"""The entry point: finds the command and ends the process with its status."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from clusterregistry.cli import aggregated, exits, help_texts, standalone, versions
+from clusterregistry.cli.printing import complain, say
+
+Command = Callable[[Sequence[str], Mapping[str, str]], int]
+
+COMMANDS: dict[str, Command] = {
+    "standalone": standalone.run,
+    "aggregated": aggregated.run,
+    "version": versions.run,
+}
+_HELP = {"-h", "--help", "-help", "help"}
+
+
+def run() -> NoReturn:
+    """What the ``clusterregistry`` script calls."""
+    sys.exit(main(sys.argv[1:], os.environ))
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Runs one command and answers the exit status. Never raises.
+
+    No mistake, ours or theirs, shows a traceback to a user who did not ask for one.
+    """
+    try:
+        return _dispatch(arguments, environ)
+    except KeyboardInterrupt:
+        return exits.OK
+    except Exception as error:
+        logging.getLogger(__name__).debug("this is how it came about", exc_info=True)
+        complain(
+            f"clusterregistry: unexpected {type(error).__name__}: {error}",
+            "What to do: this is a fault of ours; -v tells more about it.",
+        )
+        return exits.STARTUP
+
+
+def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    if not arguments:
+        complain("clusterregistry: which command?", "", help_texts.PROGRAM.rstrip())
+        return exits.USAGE
+    name, rest = arguments[0], arguments[1:]
+    if name in _HELP:
+        return _help(rest, environ)
+    if name == "--version":
+        return versions.run(rest, environ)
+    command = COMMANDS.get(name)
+    return command(rest, environ) if command else _unknown(name)
+
+
+def _help(about: Sequence[str], environ: Mapping[str, str]) -> int:
+    if about and about[0] in COMMANDS:
+        return COMMANDS[about[0]](["--help"], environ)
+    if about and about[0] not in _HELP:
+        return _unknown(about[0])
+    say(help_texts.PROGRAM.rstrip())
+    return exits.OK
+
+
+def _unknown(name: str) -> int:
+    from clusterregistry.options.problems import nearest  # noqa: PLC0415 - only for mistakes
+
+    near = nearest(name, COMMANDS)
+    hint = f" Did you mean {near}?" if near else ""
+    complain(
+        f'clusterregistry: unknown command "{name}".{hint}',
+        f"Commands: {', '.join(COMMANDS)}. See: clusterregistry --help",
+    )
+    return exits.USAGE

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from clusterregistry import __version__
+from clusterregistry.cli import standalone
+from clusterregistry.cli.main import COMMANDS, main
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_version_tells_the_version(capsys: Output) -> None:
+    assert main(["version"], {}) == 0
+    assert capsys.readouterr().out.startswith(f"clusterregistry v{__version__} (")
+
+
+@pytest.mark.parametrize("arguments", [["version", "--short"], ["--version", "--short"], ["version", "--short=true"]])
+def test_a_short_version_is_nothing_else(arguments: list[str], capsys: Output) -> None:
+    assert main(arguments, {}) == 0
+    assert capsys.readouterr().out == f"v{__version__}\n"
+
+
+def test_version_names_all_that_it_does_not_know(capsys: Output) -> None:
+    assert main(["version", "--long", "x"], {}) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert '"--long"' in captured.err
+    assert '"x"' in captured.err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"], ["help", "--help"]])
+def test_help_names_every_command_and_exit_status(arguments: list[str], capsys: Output) -> None:
+    assert main(arguments, {}) == 0
+    text = capsys.readouterr().out
+    for expected in (*COMMANDS, "Exit status:", "  0  ", "  2  ", "  3  "):
+        assert expected in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_in_both_spellings(name: str, capsys: Output) -> None:
+    assert main([name, "--help"], {}) == 0
+    text = capsys.readouterr().out
+    assert f"clusterregistry {name}" in text
+    assert main(["help", name], {}) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_help_comes_before_complaints(capsys: Output) -> None:
+    assert main(["standalone", "--nonsense", "--help"], {}) == 0
+    assert "--secure-port" in capsys.readouterr().out
+
+
+def test_aggregated_is_honest(capsys: Output) -> None:
+    assert main(["aggregated", "--kubeconfig=x"], {}) == 2
+    assert "not available yet" in capsys.readouterr().err
+
+
+def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
+    assert main([], {}) == 2
+    assert "Commands:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["standalnoe"], ["help", "standalnoe"]])
+def test_an_unknown_command_gets_a_suggestion(arguments: list[str], capsys: Output) -> None:
+    assert main(arguments, {}) == 2
+    assert "Did you mean standalone?" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, "standalone", interrupted)
+    assert main(["standalone"], {}) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_fault_of_ours_shows_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    def broken(*_: object) -> int:
+        raise RuntimeError("boom")
+
+    monkeypatch.setitem(COMMANDS, "standalone", broken)
+    assert main(["standalone"], {}) == 3
+    error = capsys.readouterr().err
+    assert "unexpected RuntimeError: boom" in error
+    assert "Traceback" not in error
+
+
+def test_the_module_runs_like_the_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "clusterregistry", "version", "--short"], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"v{__version__}\n", "")
+
+
+def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
+    program = (
+        "import sys; from clusterregistry.cli.main import main; main(['standalone', '--zzz'], {}); "
+        "heavy = {'uvicorn', 'uvloop', 'cryptography', 'yaml', 'clusterregistry.serving.running'} & set(sys.modules); "
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_all_problems_with_options_are_printed_and_nothing_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    def must_not_run(_: object) -> int:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(standalone, "_serve", must_not_run)
+    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--audit-log-path=x"]
+    assert main(arguments, {"HOME": "/nowhere", "CLUSTERREGISTRY_V": "x"}) == 2
+    error = capsys.readouterr().err
+    assert "4 problems" in error
+    for expected in (
+        "--secure-port?",
+        "0 is not a port",
+        "--audit-log-path is not supported yet",
+        "CLUSTERREGISTRY_V: ",
+    ):
+        assert expected in error
