@@ -1,0 +1,1 @@
+"""Compares the real server with what was recorded from kube-apiserver; README.md has the whole of it."""
