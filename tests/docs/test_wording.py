@@ -1,0 +1,71 @@
+"""What must not stand in any document, and what must stand in some."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs import markdown
+from tests.docs.markdown import ROOT
+
+PLACES = re.compile(
+    r"(?<![\w.~-])/(?:root|work|home|Users|tmp|private)/"  # directories of some machine
+    r"|\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|proxy\.golang\.org|crates\.io|artifactory|nexus)\b"
+    r"|\b(?:docker\.io|ghcr\.io|quay\.io|gcr\.io)\b",  # hosts that packages come from
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("document", markdown.documents(), ids=markdown.name_of)
+def test_no_document_names_a_machine_or_where_packages_come_from(document: Path) -> None:
+    assert PLACES.findall(document.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("text", ["in /root/registry", "see https://pypi.org/simple", "`/home/jane/data`"])
+def test_such_places_are_found(text: str) -> None:
+    assert PLACES.search(text)
+
+
+def test_every_make_target_in_the_documents_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        (markdown.name_of(document), target)
+        for document in markdown.documents()
+        for target in re.findall(
+            r"(?:^|`|# |\$ | )make ([a-z-]+)(?=$|`|  | ARGS| PYTHON)", document.read_text(), re.MULTILINE
+        )
+    }
+    assert ("README.md", "run") in named
+    assert sorted((page, target) for page, target in named if target not in targets) == []
+
+
+def test_the_readme_has_two_commands() -> None:
+    commands = {line.split("#")[0].strip() for line in markdown.blocks(markdown.page("README.md"))[0].body.splitlines()}
+    assert commands == {"make run", "make test"}
+
+
+def test_every_runtime_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[^\w-]", dependency)[0] for dependency in project["dependencies"]}
+    decision = markdown.section(markdown.page("docs/decisions/0001-dependencies.md"), "## Decision")
+    assert {name for row in markdown.table_rows(decision) for name in markdown.code_in(row[0])} == declared
+
+
+def test_every_decision_is_in_their_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = [link for link in markdown.links(markdown.page("docs/decisions/README.md")) if link[0].isdigit()]
+    assert listed == sorted(path.name for path in folder.glob("[0-9]*.md"))
+
+
+def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
+    versions = re.findall(r"^## (.*)$", markdown.page("CHANGELOG.md"), re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+
+
+def test_every_release_opens_with_what_an_operator_must_know() -> None:
+    for release in re.split(r"^## .*\n", markdown.page("CHANGELOG.md"), flags=re.MULTILINE)[1:]:
+        assert release.strip().startswith("**What an operator must know.**")
