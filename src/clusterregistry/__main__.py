@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from clusterregistry.cli.main import run
+from clusterregistry.cli.entry import run
 
 run()

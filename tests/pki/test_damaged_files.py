@@ -43,6 +43,7 @@ def _serving_for_ca(ours: Layout, _: Layout) -> None:
     ("damage", "message"),
     [
         (_garbage("ca_certificate"), "ca.crt is damaged"),
+        (_removed("ca_certificate"), "ca.crt is missing, and"),
         (_garbage("ca_key"), "ca.key is damaged"),
         (_foreign("ca_key"), "ca.crt and its key do not belong together"),
         (

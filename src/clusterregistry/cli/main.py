@@ -1,12 +1,9 @@
-"""The entry point: finds the command and ends the process with its status."""
+"""Finds the command and answers its status; ``entry`` ends the process with it."""
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
 
 from clusterregistry.cli import aggregated, exits, help_texts, standalone, versions
 from clusterregistry.cli.printing import complain, say
@@ -19,11 +16,6 @@ COMMANDS: dict[str, Command] = {
     "version": versions.run,
 }
 _HELP = {"-h", "--help", "-help", "help"}
-
-
-def run() -> NoReturn:
-    """What the ``clusterregistry`` script calls."""
-    sys.exit(main(sys.argv[1:], os.environ))
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
