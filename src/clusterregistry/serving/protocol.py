@@ -132,16 +132,13 @@ class Protocol(HttpToolsProtocol):
         self._in_head = True
         self.scope["extensions"] = self._extensions
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes behind the body are trailers. They are no headers: who filtered those has not seen them.
-        if self._in_head:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._unparsed = 0
         self._stop_head_timer()
         super().on_headers_complete()
+        # What the parser adds from now on are trailers, and no headers: who filtered those has not seen them.
+        self.headers = []
         if self._method is not None:
             self.scope["method"], self._method = self._method, None
 
