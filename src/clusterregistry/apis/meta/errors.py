@@ -152,10 +152,6 @@ def gone(message: str) -> APIError:
     return failure(410, "Expired", message)
 
 
-def too_many_requests(message: str, *, retry_after: int) -> APIError:
-    return failure(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after})
-
-
 def resource_version_too_large(requested: int, current: int, *, retry_after: int = 1) -> APIError:
     """504: the client has seen a revision that this server has not."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

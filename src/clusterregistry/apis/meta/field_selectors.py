@@ -10,7 +10,6 @@ from clusterregistry.apis.meta.remembering import remembered
 from clusterregistry.apis.meta.selectors import SelectorError
 
 NAME = "metadata.name"
-NAMESPACE = "metadata.namespace"
 
 _TERM = re.compile(r"(?:[^\\,]|\\.|\\\Z)*", re.DOTALL)
 _OPERATOR = re.compile("!=|==|=")
