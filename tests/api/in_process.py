@@ -1,4 +1,4 @@
-"""The server without sockets: its ASGI application on an event loop in a thread of its own."""
+"""The server without sockets: its whole chain on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 from unittest import mock
 from urllib.parse import unquote
 
+from clusterregistry.handlers import responses
+from clusterregistry.handlers.requests import Request
 from clusterregistry.options import load
 from clusterregistry.registry.store import Store
 from clusterregistry.serving import app
-from clusterregistry.serving.asgi import ABORT_EXTENSION
+from clusterregistry.serving.interface import Handler
 from clusterregistry.storage.interface import Storage
 from tests.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
 
 T = TypeVar("T")
-Message = dict[str, Any]
 Pieces = queue.SimpleQueue[bytes | None]
 
 
@@ -115,7 +116,7 @@ class InProcess:
 
 
 class InProcessClient(Client):
-    """Calls the application as a web server would."""
+    """Calls the chain as the HTTP server would."""
 
     def __init__(self, server: InProcess) -> None:
         self.server = server
@@ -123,10 +124,10 @@ class InProcessClient(Client):
     def exchange(self, method: str, target: str, *, headers: list[tuple[str, str]], body: bytes) -> Answer:
         sent = [*headers, ("content-length", str(len(body)))] if body else headers
         call = _Call(method, target, headers=sent, body=body)
-        self.server.run(call.made_to(self.server.server.application))
-        # A web server sends no body in answer to HEAD.
+        self.server.run(call.made_to(self.server.server.handler))
+        # The HTTP server sends no body in answer to HEAD.
         content = b"" if method == "HEAD" else b"".join(call.drained())
-        return Answer(call.status, call.headers, content)
+        return Answer(call.status, call.answer_headers, content)
 
     def open_watch(self, target: str, *, headers: list[tuple[str, str]]) -> InProcessWatch:
         return InProcessWatch(self.server, _Call("GET", target, headers=headers))
@@ -136,54 +137,56 @@ class InProcessClient(Client):
         return InProcessWatch(self.server, _Call("GET", target, headers=headers, stalled=True))
 
 
-class _Call:
-    """One call of the application: what it is given, and what it sends."""
+class _Call(Request):
+    """One request, and what is answered."""
 
     def __init__(
         self, method: str, target: str, *, headers: list[tuple[str, str]], body: bytes = b"", stalled: bool = False
     ) -> None:
         path, _, query = target.partition("?")
-        self.scope: Message = {
-            "type": "http",
-            "method": method,
-            "path": unquote(path),
-            "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
-            "extensions": {ABORT_EXTENSION: self._abort},
-        }
+        super().__init__(
+            method=method,
+            path=unquote(path),
+            query_string=query.encode(),
+            headers={name.lower().encode(): value.encode("latin-1") for name, value in reversed(headers)},
+            abort=self._abort,
+        )
         self.status = 0
-        self.headers: list[tuple[str, str]] = []
+        self.answer_headers: list[tuple[str, str]] = []
         self.aborted = False
         self.left, self.reading = asyncio.Event(), asyncio.Event()
         self.answered: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.pieces: Pieces = queue.SimpleQueue()
-        self._body: bytes | None = body
+        self._body = body
         if not stalled:
             self.reading.set()
 
-    async def made_to(self, application: Any) -> None:
+    async def made_to(self, handler: Handler) -> None:
         try:
-            await application(self.scope, self._receive, self._send)
+            await self._take(await handler(self))
         finally:
             self.answered.put(self.status)
             self.pieces.put(None)
 
-    async def _receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self.left.wait()
-        return {"type": "http.disconnect"}
+    async def read_body(self) -> tuple[bytes, bool]:
+        return self._body, False
 
-    async def _send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = [(name.decode("latin-1"), value.decode("utf-8")) for name, value in message["headers"]]
-            self.answered.put(self.status)
-            return
+    async def disconnected(self) -> None:
+        await self.left.wait()
+
+    async def _take(self, answer: responses.Answer) -> None:
+        self.status = answer.status
+        self.answer_headers = [(name.decode("latin-1"), value.decode("utf-8")) for name, value in _headers(answer)]
+        self.answered.put(self.status)
+        if isinstance(answer, responses.StreamResponse):
+            await answer.stream(self._receive)
+        else:
+            await self._receive(b"".join(answer.body))
+
+    async def _receive(self, data: bytes) -> None:
         await self.reading.wait()
         if not self.left.is_set():
-            self.pieces.put(bytes(message.get("body", b"")))
+            self.pieces.put(data)
 
     def _abort(self) -> None:
         self.aborted = True
@@ -194,13 +197,20 @@ class _Call:
             yield piece
 
 
+def _headers(answer: responses.Answer) -> list[tuple[bytes, bytes]]:
+    content = [(b"content-type", answer.content_type)] if answer.content_type else []
+    if isinstance(answer, responses.Response):
+        content.append((b"content-length", str(answer.length).encode()))
+    return [*content, *answer.headers]
+
+
 class InProcessWatch(Watch):
     def __init__(self, server: InProcess, call: _Call) -> None:
         self._server, self._call = server, call
         self._buffer, self._ended = b"", False
-        self._done = server.start(call.made_to(server.server.application))
+        self._done = server.start(call.made_to(server.server.handler))
         self.status = call.answered.get(timeout=PATIENCE)
-        self.content_type = dict(call.headers).get("content-type", "")
+        self.content_type = dict(call.answer_headers).get("content-type", "")
 
     def line(self) -> bytes:
         while b"\n" not in self._buffer and not self._ended:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -78,3 +79,36 @@ def test_idle_connections_do_not_hold_it_up(tmp_path: Path) -> None:
         assert kept.get("/healthz").status == 200
         program.signal()
         assert program.wait() == 0
+
+
+def test_who_has_not_even_begun_to_talk_tls_does_not_hold_it_up(tmp_path: Path) -> None:
+    with Program(tmp_path) as program, socket.create_connection(("127.0.0.1", program.port)) as silent:
+        program.signal()
+        assert program.wait() == 0
+        assert silent.fileno() >= 0
+
+
+def test_an_answered_client_that_says_no_goodbye_does_not_hold_it_up(tmp_path: Path) -> None:
+    with Program(tmp_path) as program, program.socket() as under_way:
+        body = json.dumps(cluster("b")).encode()
+        under_way.sendall(head("POST", CLUSTERS, f"Content-Length: {len(body)}") + body[:10])
+        with program.client() as client:
+            client.get(CLUSTERS).expect(200)
+        program.signal()
+        time.sleep(0.3)  # long enough for the server to be about to stop
+        under_way.sendall(body[10:])
+        assert status_of(under_way) == 201
+        assert program.wait() == 0
+
+
+def test_a_second_signal_does_not_wait_for_those_under_way(tmp_path: Path) -> None:
+    with Program(tmp_path) as program, program.socket() as under_way:
+        under_way.sendall(head("POST", CLUSTERS, "Content-Length: 100") + b"{")
+        with program.client() as client:
+            client.get(CLUSTERS).expect(200)
+        program.signal()
+        time.sleep(0.3)
+        assert program.process.poll() is None
+        program.signal()
+        assert program.wait() == 0
+    assert "Traceback" not in program.logged()

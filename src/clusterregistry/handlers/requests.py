@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import abc
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from clusterregistry.apis.meta import errors
@@ -13,21 +14,24 @@ from clusterregistry.handlers.warnings_header import WarningRecorder
 BODY_LIMIT = 3 * 1024 * 1024
 """As kube-apiserver has it: a larger body is refused with 413."""
 
-Headers = Sequence[tuple[bytes, bytes]]
-ReadBody = Callable[[], Awaitable[tuple[bytes, bool]]]
-"""Gives the next piece of the body and whether more may follow."""
+_NOT_READ_YET = RequestInfo(path="", verb="")
 
 
-class Request:
-    """One HTTP request. Filters fill in ``info``, ``user`` and ``id`` on its way inwards."""
+class ClientGoneError(Exception):
+    """The client left before its request was complete: there is nobody to answer."""
+
+
+class Request(abc.ABC):
+    """One HTTP request. Filters fill in ``info``, ``user`` and ``id`` on its way inwards.
+
+    Where its body comes from, and how one learns that the client has left, is up to who made the connection.
+    """
 
     __slots__ = (
-        "_lookup",
+        "_headers",
         "_query",
-        "_read_body",
         "abort",
         "client_certificate",
-        "disconnected",
         "id",
         "info",
         "method",
@@ -43,25 +47,30 @@ class Request:
         method: str,
         path: str,
         query_string: bytes,
-        headers: Headers,
-        read_body: ReadBody,
-        disconnected: Callable[[], Awaitable[None]],
+        headers: Mapping[bytes, bytes],
         client_certificate: bytes | None = None,
         abort: Callable[[], None] | None = None,
     ) -> None:
+        """``headers`` are the first values by lower-case names; ``abort`` ends the connection at once."""
         self.method = method
         self.path = path
         self.query_string = query_string
         self.client_certificate = client_certificate
-        self.disconnected = disconnected
         self.abort = abort
         self.id = ""
-        self.info: RequestInfo = RequestInfo(path=path, verb="")
+        self.info = _NOT_READ_YET
         self.user: Any = None
         self.warnings = WarningRecorder()
-        self._lookup: Mapping[bytes, bytes] = dict(reversed(headers))
+        self._headers = headers
         self._query: Query | None = None
-        self._read_body = read_body
+
+    @abc.abstractmethod
+    async def read_body(self) -> tuple[bytes, bool]:
+        """The next piece of the body, and whether more may follow. Raises ClientGoneError."""
+
+    @abc.abstractmethod
+    async def disconnected(self) -> None:
+        """Returns when the client has left. A body that was not read by then is dropped."""
 
     @property
     def query(self) -> Query:
@@ -71,12 +80,12 @@ class Request:
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name; empty when it is absent."""
-        value = self._lookup.get(name.encode())
+        value = self._headers.get(name.encode())
         return value.decode("latin-1") if value else ""
 
     def has_any_header(self, names: frozenset[bytes]) -> bool:
         """Whether one of these headers, by their lower-case names, is there at all."""
-        return not names.isdisjoint(self._lookup)
+        return not names.isdisjoint(self._headers)
 
     async def body(self) -> bytes:
         """The whole body. Raises 413 above BODY_LIMIT, without reading further."""
@@ -85,7 +94,7 @@ class Request:
             raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
         pieces, size, more = [], 0, True
         while more:
-            piece, more = await self._read_body()
+            piece, more = await self.read_body()
             pieces.append(piece)
             size += len(piece)
             if size > BODY_LIMIT:

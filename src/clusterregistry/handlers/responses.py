@@ -39,7 +39,7 @@ class Response:
     def body(self, pieces: Sequence[bytes]) -> None:
         """Another body, such as the same one compressed."""
         self._body = pieces
-        self.length = sum(map(len, pieces))
+        self.length = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
 
 
 @dataclass(slots=True)

@@ -29,8 +29,8 @@ from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.serving import chain, metrics
-from clusterregistry.serving.asgi import Application
 from clusterregistry.serving.health import Check, Health, ping
+from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.metrics import RequestMetrics
 from clusterregistry.serving.routes import Routes
 from clusterregistry.storage import keys
@@ -57,7 +57,7 @@ class Stopping:
 class Server:
     """Everything that answers requests, ready to be put behind a socket."""
 
-    application: Application
+    handler: Handler
     hubs: tuple[Hub, ...]
     stopping: Stopping
 
@@ -147,7 +147,7 @@ def _assemble(options: CompletedOptions, served: list[_Served]) -> Server:
         metrics=request_metrics,
         request_timeout=options.serving.request_timeout,
     )
-    return Server(application=Application(handler), hubs=tuple(one.hub for one in served), stopping=stopping)
+    return Server(handler=handler, hubs=tuple(one.hub for one in served), stopping=stopping)
 
 
 def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:

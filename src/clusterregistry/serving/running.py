@@ -11,13 +11,11 @@ import contextlib
 import errno
 import gc
 import logging
-import math
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 
-import uvicorn
 import uvloop
 
 from clusterregistry.authn.tokenfile import TokenFileError
@@ -25,13 +23,9 @@ from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.tls import server_context
 from clusterregistry.serving.app import Server, build
-from clusterregistry.serving.protocol import Protocol
+from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.storage.errors import StorageUnavailable
 
-_KEEP_ALIVE = 620
-"""Seconds; more than the ten minutes after which common load balancers drop an idle connection themselves."""
-
-_BACKLOG = 1024
 _GOODBYE = 2.0
 """Seconds that a watcher has to take the end of its stream."""
 
@@ -79,7 +73,7 @@ def _listen(options: CompletedOptions) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(_BACKLOG)
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         remedy = _LISTEN_REMEDIES.get(error.errno or 0, "give another --secure-port or --bind-address")
@@ -104,50 +98,19 @@ async def _serve(
 ) -> None:
     async with build(options) as server:
         prepare()
-        context = _tls(options)
-        http = _Http(_http_config(server, context, options.serving.request_timeout), on_ready)
+        http = HttpServer(server.handler)
+        await http.listen(listening, _tls(options))
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        with _signals(lambda: _begin_to_stop(server, http, delay=options.serving.shutdown_delay_duration)):
-            await http.serve(sockets=[listening])
-
-
-def _http_config(server: Server, context: ssl.SSLContext, longest_request: float) -> uvicorn.Config:
-    config = uvicorn.Config(
-        server.application,
-        http=Protocol,
-        loop="none",
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        log_config=None,
-        timeout_keep_alive=_KEEP_ALIVE,
-        # A client that reads its answer slowly must not keep the server from stopping for ever.
-        timeout_graceful_shutdown=math.ceil(longest_request),
-    )
-    config.load()
-    config.ssl = context
-    return config
-
-
-class _Http(uvicorn.Server):
-    """uvicorn, which leaves the signals to us and says when it is ready."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
+        stop = asyncio.Event()
+        with _signals(lambda: _begin_to_stop(server, http, stop, delay=options.serving.shutdown_delay_duration)):
+            on_ready()
+            await stop.wait()
+            server.end_watches()
+            asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
+            # A client that reads its answer slowly must not keep the server from stopping for ever.
+            await http.stop(patience=options.serving.request_timeout)
 
 
 @contextlib.contextmanager
@@ -163,19 +126,13 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _begin_to_stop(server: Server, http: _Http, *, delay: float) -> None:
+def _begin_to_stop(server: Server, http: HttpServer, stop: asyncio.Event, *, delay: float) -> None:
     """A second signal waits for nobody any more."""
     if server.stopping.requested:
         _log.info("stopping at once")
-        http.force_exit = True
-        delay = 0
+        http.end()
+        stop.set()
     else:
         _log.info("stopping: watches end, requests under way finish")
-    server.stopping.requested = True
-    asyncio.get_running_loop().call_later(delay, _stop, server, http)
-
-
-def _stop(server: Server, http: _Http) -> None:
-    server.end_watches()
-    http.should_exit = True
-    asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
+        server.stopping.requested = True
+        asyncio.get_running_loop().call_later(delay, stop.set)

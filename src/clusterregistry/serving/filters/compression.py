@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from isal import isal_zlib
 
@@ -13,6 +13,7 @@ from clusterregistry.handlers.responses import Answer, Response
 from clusterregistry.serving.interface import Filter, Handler
 
 THRESHOLD = 128 * 1024
+_HEADER = frozenset({b"accept-encoding"})
 _GZIP_WINDOW = 16 + 15
 _LEVEL = 1
 _NONE = re.compile(r"q=0(\.0{0,3})?")
@@ -20,13 +21,16 @@ _NONE = re.compile(r"q=0(\.0{0,3})?")
 
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
-        async def handle(request: Request) -> Answer:
+        async def compressed(request: Request) -> Answer:
             answer = await inner(request)
             if isinstance(answer, Response) and answer.length > THRESHOLD and _accepts(request):
                 # In a thread: isal lets go of the interpreter lock, and others are served meanwhile.
                 answer.body = await asyncio.to_thread(_compressed, answer.body)
                 answer.headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
             return answer
+
+        def handle(request: Request) -> Awaitable[Answer]:
+            return compressed(request) if request.has_any_header(_HEADER) else inner(request)
 
         return handle
 

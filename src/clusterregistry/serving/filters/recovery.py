@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 
 from clusterregistry.apis.meta import errors
-from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.handlers.responses import Answer
 from clusterregistry.handlers.statuses import error_response
-from clusterregistry.serving.asgi import ClientGoneError
 from clusterregistry.serving.interface import Filter, Handler
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ def filter_for() -> Filter:
             request.id = new_id()
             answer = await inner(request)
             headers = answer.headers
-            if not any(name == b"cache-control" for name, _ in headers):
+            if not headers or not any(name == b"cache-control" for name, _ in headers):
                 headers.append(_NO_CACHE)
             headers.append((b"audit-id", request.id.encode()))
             headers.extend(request.warnings.headers())

@@ -1,0 +1,149 @@
+"""One connection: its requests are answered one after the other, in the order in which they came."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Protocol
+
+from clusterregistry.handlers.requests import ClientGoneError
+from clusterregistry.handlers.responses import text_response
+from clusterregistry.serving.http import writing
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.reading import RequestReader
+from clusterregistry.serving.http.wire import Wire
+from clusterregistry.serving.interface import Handler
+
+HEAD_SECONDS = 32.0
+"""How long a client may take for the head of a request, as kube-apiserver has it."""
+
+IDLE_SECONDS = 620.0
+"""More than the ten minutes after which common load balancers drop an idle connection themselves."""
+
+_GOODBYE = 0.5
+"""Seconds that a client whom we do not want to hear any more has for its part of TLS's goodbye."""
+
+_log = logging.getLogger(__name__)
+
+
+class Surroundings(Protocol):
+    """What a connection needs of its server."""
+
+    handler: Handler
+    stopping: bool
+    now: float
+    """The loop's time, to the second."""
+    date: bytes
+    """The header."""
+
+    def joined(self, connection: Connection) -> None: ...
+
+    def left(self, connection: Connection) -> None:
+        """The connection has ended, and so has all work for it."""
+
+
+class Connection(asyncio.Protocol):
+    """Between a transport and the handler."""
+
+    __slots__ = ("_idle", "_reader", "_server", "_task", "_wire", "deadline")
+
+    _reader: RequestReader
+    _task: asyncio.Task[None]
+    _wire: Wire
+
+    def __init__(self, server: Surroundings) -> None:
+        self._server = server
+        self._idle = True
+        self.deadline = math.inf
+        """When the client has been waited for long enough, in the time of the loop."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._wire = Wire(transport)
+        self._reader = RequestReader(self._wire)
+        self._task = asyncio.get_running_loop().create_task(self._work())
+        self._expect_head()
+        self._server.joined(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        self._wire.on_lost()
+        self._reader.close()
+
+    def pause_writing(self) -> None:
+        self._wire.on_full()
+
+    def resume_writing(self) -> None:
+        self._wire.on_room()
+
+    def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        was_in_head = reader.in_head
+        reader.feed(data)
+        if reader.requests or reader.refusal:
+            self._wire.changed()
+        elif reader.in_head and not was_in_head:
+            self._expect_head()
+
+    def finish(self) -> None:
+        """The server is stopping: a request under way is still answered, an idle connection is closed."""
+        if self._idle and not self._reader.requests:
+            self._end_soon()
+
+    def end(self) -> None:
+        """Ends it at once, and what is being done for it."""
+        self._wire.abort()
+        self._task.cancel()
+
+    def expire(self) -> None:
+        """The client was waited for long enough."""
+        self._end_soon()
+
+    async def _work(self) -> None:
+        """Answers requests until the connection ends."""
+        reader, wire = self._reader, self._wire
+        try:
+            while not wire.lost:
+                if reader.requests and not wire.closing:
+                    self._idle, self.deadline = False, math.inf
+                    await self._answer(reader.requests[0])
+                    reader.requests.popleft()
+                    reader.go_on()
+                    self.deadline = self._server.now + (HEAD_SECONDS if reader.in_head else IDLE_SECONDS)
+                    if reader.requests:  # sent ahead: others have their turn first
+                        await asyncio.sleep(0)
+                elif reader.refusal and not wire.closing:
+                    wire.write(writing.refusal(reader.refusal, self._server.date))
+                    self._end_soon()
+                else:
+                    self._idle = True
+                    await wire.change()
+        finally:
+            self._server.left(self)
+
+    async def _answer(self, request: Incoming) -> None:
+        try:
+            answer = await self._server.handler(request)
+        except ClientGoneError:
+            return
+        except Exception:  # noqa: BLE001 - the chain answers its own errors; should it fail, the client hears of it
+            _log.exception("no answer was made to %s %r", request.method, request.path)
+            answer = text_response("Internal Server Error", status=500)
+        request.drop_body()
+        keep_alive = request.keep_alive and request.leaves_order and not self._server.stopping
+        try:
+            await writing.send(answer, request, self._wire, date=self._server.date, keep_alive=keep_alive)
+        except Exception:  # noqa: BLE001 - one answer less must not end the others
+            _log.exception("the answer to %s %r broke off", request.method, request.path)
+            self._wire.abort()
+        if self._server.stopping:
+            self._end_soon()
+        elif not keep_alive:
+            self._wire.close()
+
+    def _expect_head(self) -> None:
+        self.deadline = self._server.now + HEAD_SECONDS
+
+    def _end_soon(self) -> None:
+        """Closes it; TLS alone would wait half a minute for the client's goodbye, and read on meanwhile."""
+        self._wire.close()
+        asyncio.get_running_loop().call_later(_GOODBYE, self._wire.abort)

@@ -1,0 +1,107 @@
+"""A request that comes over a connection, its body piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterregistry.handlers.requests import ClientGoneError, Request
+from clusterregistry.serving.http.wire import Wire
+
+UNWANTED_LIMIT = 256 * 1024
+"""As in Go's server: of a body that nobody wants, so much is read and dropped to keep the connection."""
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Incoming(Request):
+    """A request whose head is there and whose body may still come."""
+
+    __slots__ = ("_pieces", "_unwanted", "_wire", "broken", "complete", "keep_alive", "takes_chunks")
+
+    def __init__(  # noqa: PLR0913 - what a head says, all by keyword
+        self,
+        wire: Wire,
+        *,
+        method: str,
+        path: str,
+        query_string: bytes,
+        headers: Mapping[bytes, bytes],
+        keep_alive: bool,
+        takes_chunks: bool,
+    ) -> None:
+        super().__init__(
+            method=method,
+            path=path,
+            query_string=query_string,
+            headers=headers,
+            client_certificate=wire.certificate,
+            abort=wire.abort,
+        )
+        self.keep_alive = keep_alive
+        self.takes_chunks = takes_chunks
+        self.complete = False
+        self.broken = False
+        """Whether the rest of the body is malformed."""
+        self._wire = wire
+        self._pieces: list[bytes] = []
+        self._unwanted = False
+
+    def add(self, piece: bytes) -> None:
+        """A piece of the body has come."""
+        if not self._unwanted:
+            self._pieces.append(piece)
+            self._wire.hold(len(piece))
+            self._wire.changed()
+
+    def end(self) -> None:
+        """The body is complete."""
+        self.complete = True
+        self._wire.changed()
+
+    def break_off(self) -> None:
+        """What comes is no body."""
+        self.broken = True
+        self._wire.changed()
+
+    async def read_body(self) -> tuple[bytes, bool]:
+        wire = self._wire
+        if not self._pieces and not self.complete and self._expects_continue:
+            wire.write(_CONTINUE)
+        while not (self._pieces or self.complete or self.broken or wire.lost):
+            await wire.change()
+        if wire.lost or self.broken:
+            raise ClientGoneError
+        return self._taken(), not self.complete
+
+    async def disconnected(self) -> None:
+        self.drop_body()  # or else the client would be paused, and its leaving not be noticed
+        while not self._wire.lost:
+            await self._wire.change()
+
+    def drop_body(self) -> None:
+        """Nobody will read the body, or what is left of it."""
+        self._unwanted = True
+        self._taken()
+
+    @property
+    def leaves_order(self) -> bool:
+        """Whether another request can follow this one after it is answered.
+
+        Not when much of a body is left, nor when the client may or may not send one.
+        """
+        if self.complete:
+            return True
+        length = self.header("content-length")
+        return not self.broken and not self._expects_continue and bool(length) and int(length) <= UNWANTED_LIMIT
+
+    @property
+    def _expects_continue(self) -> bool:
+        return self.header("expect").lower() == "100-continue"
+
+    def _taken(self) -> bytes:
+        if not self._pieces:
+            return b""
+        pieces, self._pieces = self._pieces, []
+        taken = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._wire.release(len(taken))
+        return taken

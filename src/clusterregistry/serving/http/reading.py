@@ -1,0 +1,192 @@
+"""Requests from the bytes of a connection, in whatever pieces they come.
+
+No client can make it raise or keep much. Heads and trailers are bounded in size, and what comes behind a request that
+is still being answered is hardly parsed. Trailers never count as headers: who filtered those has not seen them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from http import HTTPStatus
+from urllib.parse import unquote
+
+import httptools
+
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.wire import Wire
+
+HEADERS_LIMIT = 1024 * 1024
+"""Bytes of URL and headers together, about, as Go's server has it."""
+
+_SLICE = 4096
+"""Bytes that are parsed at a time: an answer's wait bounds how many requests can be sent ahead and become objects."""
+
+_SERVED_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS ")
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) /")
+_STAND_IN = b"PROPFIND"  # any method that the parser takes and we do not serve
+
+_log = logging.getLogger(__name__)
+
+
+class RequestReader:
+    """Reads one request after the other. The parser calls the ``on_`` methods."""
+
+    __slots__ = (
+        "_between_messages",
+        "_current",
+        "_deaf",
+        "_headers",
+        "_held",
+        "_method",
+        "_parser",
+        "_unparsed",
+        "_url",
+        "_wire",
+        "in_head",
+        "refusal",
+        "requests",
+    )
+
+    def __init__(self, wire: Wire) -> None:
+        self.requests: deque[Incoming] = deque()
+        """Those that are to be answered, in their order; who has answered one removes it."""
+        self.refusal: HTTPStatus | None = None
+        """The status to be answered after them, when something came that is no request."""
+        self.in_head = False
+        self._wire = wire
+        self._parser = httptools.HttpRequestParser(self)
+        self._between_messages = True
+        self._current: Incoming | None = None
+        self._deaf = False
+        self._headers: dict[bytes, bytes] = {}
+        self._held = bytearray()
+        self._method = ""
+        self._unparsed = 0
+        self._url = b""
+
+    def feed(self, data: bytes) -> None:
+        """Takes what has come. Never raises: what is malformed ends in a ``refusal``."""
+        if self._deaf:
+            return
+        if len(self.requests) > 1:
+            self._hold(data)
+        elif len(data) <= _SLICE:
+            self._parse(data)
+        else:
+            self._parse_slices(data)
+
+    def go_on(self) -> None:
+        """A request was answered and removed: looks at what was held back meanwhile."""
+        if self._held and not self._deaf:
+            held, self._held = bytes(self._held), bytearray()
+            self._wire.release(len(held))
+            self.feed(held)
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._deaf = True
+        del self._parser  # it knows us: a cycle that would wait for the collector
+
+    def _hold(self, data: bytes) -> None:
+        self._held += data
+        self._wire.hold(len(data))
+
+    def _parse_slices(self, data: bytes) -> None:
+        for start in range(0, len(data), _SLICE):
+            if len(self.requests) > 1:
+                self._hold(data[start:])
+                return
+            if self._deaf:
+                return
+            self._parse(data[start : start + _SLICE])
+
+    def _parse(self, data: bytes) -> None:
+        if self._between_messages and not data.startswith(_SERVED_METHODS):
+            data = self._with_known_method(data)
+        self._unparsed += len(data)
+        if self._unparsed > HEADERS_LIMIT:
+            # The parser keeps all of a head, or of the trailers of a body: neither may go on for ever.
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "more than a head may have")
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._deaf = True  # another protocol would follow now: no
+        except httptools.HttpParserError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _with_known_method(self, data: bytes) -> bytes:
+        """The parser takes no method that it does not know, and the client is to hear what we say to it."""
+        start = _REQUEST_LINE.match(data)
+        if start is None:
+            return data
+        self._method = start[1].decode()
+        return _STAND_IN + data[start.end(1) :]
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        _log.debug("refused what a client sent: %s", why)
+        self._deaf = True
+        self.refusal = status
+        if self._current is not None:
+            self._current.break_off()
+
+    def on_message_begin(self) -> None:
+        self._between_messages = False
+        self.in_head = True
+        self._url = b""
+        self._headers = {}
+
+    def on_url(self, part: bytes) -> None:
+        self._url += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.in_head:
+            self._headers.setdefault(name.lower(), value)
+
+    def on_headers_complete(self) -> None:
+        self.in_head = False
+        self._unparsed = 0
+        parser = self._parser
+        method, self._method = self._method or parser.get_method().decode(), ""
+        path, query_string = _split(self._url)
+        is_old = self._is_old()
+        self._current = Incoming(
+            self._wire,
+            method=method,
+            path=path,
+            query_string=query_string,
+            headers=self._headers,
+            keep_alive=not is_old and parser.should_keep_alive() and not parser.should_upgrade(),
+            takes_chunks=not is_old,
+        )
+        self.requests.append(self._current)
+
+    def _is_old(self) -> bool:
+        """Whether it is HTTP/1.0. Kept alive, that says so in a header: all others need not be asked."""
+        may_be = b"connection" in self._headers or not self._parser.should_keep_alive()
+        return may_be and self._parser.get_http_version() == "1.0"
+
+    def on_body(self, piece: bytes) -> None:
+        self._unparsed = 0
+        if self._current is not None:
+            self._current.add(piece)
+
+    def on_message_complete(self) -> None:
+        self._between_messages = True
+        self._unparsed = 0
+        if self._current is not None:
+            self._current.end()
+            self._current = None
+
+
+def _split(url: bytes) -> tuple[str, bytes]:
+    """The path, decoded, and the query. What this raises, the parser turns into an error of its own."""
+    if url.startswith(b"/") and b"#" not in url:
+        raw_path, _, query_string = url.partition(b"?")
+    else:
+        parsed = httptools.parse_url(url)
+        raw_path, query_string = parsed.path, parsed.query or b""
+    path = raw_path.decode("ascii")
+    return unquote(path) if "%" in path else path, query_string

@@ -1,0 +1,81 @@
+"""All connections of a server: how they begin, how long they may idle, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from email.utils import formatdate
+
+from clusterregistry.serving.http.connection import Connection
+from clusterregistry.serving.interface import Handler
+
+BACKLOG = 1024
+"""Clients that may wait to be accepted."""
+
+_TICK = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """Serves a handler on a socket.
+
+    One clock for all: timers for each request would cost more than the date and the idle ones being a second late.
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.stopping = False
+        self._loop = asyncio.get_running_loop()
+        self._connections: set[Connection] = set()
+        self._empty = asyncio.Event()
+        self._tick()
+
+    async def listen(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
+        self._listening = await self._loop.create_server(
+            lambda: Connection(self), sock=listening, ssl=context, backlog=BACKLOG
+        )
+
+    async def stop(self, *, patience: float) -> None:
+        """Takes nobody new, ends who is idle, and waits so many seconds for those who are being answered."""
+        self.stopping = True
+        self._listening.close()
+        for connection in list(self._connections):
+            connection.finish()
+        self._note_if_empty()
+        try:
+            async with asyncio.timeout(patience):
+                await self._empty.wait()
+        except TimeoutError:
+            _log.warning("stopping though %d requests are not finished", len(self._connections))
+        self.end()
+
+    def end(self) -> None:
+        """Ends all connections at once."""
+        self._ticking.cancel()
+        for connection in list(self._connections):
+            connection.end()
+        self._empty.set()
+
+    def joined(self, connection: Connection) -> None:
+        self._connections.add(connection)
+        if self.stopping:  # its handshake had begun before
+            connection.finish()
+
+    def left(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._note_if_empty()
+
+    def _note_if_empty(self) -> None:
+        if self.stopping and not self._connections:
+            self._empty.set()
+
+    def _tick(self) -> None:
+        self.now = self._loop.time()
+        self.date = b"date: " + formatdate(time.time(), usegmt=True).encode()
+        for connection in [one for one in self._connections if one.deadline < self.now]:
+            connection.expire()
+        self._ticking = self._loop.call_later(_TICK, self._tick)

@@ -1,0 +1,82 @@
+"""The transport of one client, with flow control both ways.
+
+Who writes waits for a client that does not read, and a client waits while too much of what it sent is unused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+HIGH_WATER = 64 * 1024
+"""Bytes received and not yet used, above which the client is to pause."""
+
+
+class Wire:
+    """One client, as requests and answers see it. Its connection tells it what happens (the ``on_`` methods)."""
+
+    __slots__ = ("_readable", "_transport", "_unused", "_waiters", "_writable", "certificate", "lost", "write")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.write = transport.write
+        ssl_object = transport.get_extra_info("ssl_object")
+        self.certificate: bytes | None = ssl_object.getpeercert(binary_form=True) if ssl_object else None
+        self.lost = False
+        self._readable = self._writable = True
+        self._unused = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """Closes once everything is written. Whatever still comes is read and dropped, so that nothing is reset."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once, whatever waits to be written: for clients that do not read."""
+        self._transport.abort()
+
+    def hold(self, size: int) -> None:
+        """So many bytes more wait to be used."""
+        self._unused += size
+        if self._unused > HIGH_WATER and self._readable and not self.closing:
+            self._readable = False
+            self._transport.pause_reading()
+
+    def release(self, size: int) -> None:
+        """So many bytes were used."""
+        self._unused -= size
+        if self._unused <= HIGH_WATER and not self._readable and not self.closing:
+            self._readable = True
+            self._transport.resume_reading()
+
+    async def drain(self) -> None:
+        """Waits until there is room to write, or nobody who would read."""
+        while not self._writable and not self.lost:
+            await self.change()
+
+    async def change(self) -> None:
+        """Waits until something has happened: who calls looks whether it was what it waits for."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def changed(self) -> None:
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():  # it may have been cancelled
+                    waiter.set_result(None)
+
+    def on_full(self) -> None:
+        self._writable = False
+
+    def on_room(self) -> None:
+        self._writable = True
+        self.changed()
+
+    def on_lost(self) -> None:
+        self.lost = True
+        self.changed()

@@ -1,0 +1,101 @@
+"""The bytes of answers: whole, in pieces, or as a stream in chunks."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+from clusterregistry.handlers.responses import TEXT, Answer, Response, StreamResponse
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.wire import Wire
+
+_AT_ONCE = 64 * 1024
+"""Bytes of a body up to which it leaves in one write with its head: each write is a TLS record and a system call."""
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
+_CLOSE = b"connection: close"
+_LAST_CHUNK = b"0\r\n\r\n"
+
+
+_REFUSALS = {
+    HTTPStatus.BAD_REQUEST: b"Invalid HTTP request received.",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: b"Request Header Fields Too Large",
+}
+
+
+def refusal(status: HTTPStatus, date: bytes) -> bytes:
+    """The answer to what is no request, after which the connection is closed."""
+    return _whole(Response(status, TEXT, (_REFUSALS[status],)), date, keep_alive=False)
+
+
+async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> None:
+    """Writes an answer as fast as the client reads, or until it has left."""
+    await wire.drain()
+    if isinstance(answer, StreamResponse):
+        wire.write(_stream_head(answer, date, keep_alive=keep_alive, in_chunks=request.takes_chunks))
+        await _send_stream(answer, wire, in_chunks=request.takes_chunks)
+    elif request.method == "HEAD":
+        wire.write(_head(answer, date, keep_alive=keep_alive))
+    elif answer.length <= _AT_ONCE:
+        wire.write(_whole(answer, date, keep_alive=keep_alive))
+    else:
+        wire.write(_head(answer, date, keep_alive=keep_alive))
+        await _send_pieces(answer, wire)
+
+
+def _whole(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:
+    return b"".join((_head(answer, date, keep_alive=keep_alive), *answer.body))
+
+
+def _head(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:
+    lines = [_STATUS_LINES[answer.status], date, b"content-length: %d" % answer.length]
+    for name, value in answer.headers:
+        lines.append(name + b": " + value)
+    if answer.content_type:
+        lines.append(b"content-type: " + answer.content_type)
+    if not keep_alive:
+        lines.append(_CLOSE)
+    return _joined(lines)
+
+
+def _stream_head(answer: StreamResponse, date: bytes, *, keep_alive: bool, in_chunks: bool) -> bytes:
+    lines = [_STATUS_LINES[answer.status], date, b"content-type: " + answer.content_type]
+    for name, value in answer.headers:
+        lines.append(name + b": " + value)
+    if not keep_alive:
+        lines.append(_CLOSE)
+    if in_chunks:
+        lines.append(b"transfer-encoding: chunked")
+    return _joined(lines)
+
+
+def _joined(lines: list[bytes]) -> bytes:
+    """The whole head. Raises ValueError rather than let a header's value hold another header."""
+    head = b"\r\n".join(lines)
+    if head.count(b"\n") != len(lines) - 1:
+        raise ValueError("a header of an answer has more than one line")
+    return head + b"\r\n\r\n"
+
+
+async def _send_pieces(answer: Response, wire: Wire) -> None:
+    for piece in answer.body:
+        await wire.drain()
+        if wire.lost:
+            return
+        wire.write(piece)
+        # A socket that takes everything never makes us wait: give the others their turn.
+        await asyncio.sleep(0)
+
+
+async def _send_stream(answer: StreamResponse, wire: Wire, *, in_chunks: bool) -> None:
+    """In chunks, or for those who do not know them until the connection is closed."""
+
+    async def send_piece(data: bytes) -> None:
+        await wire.drain()
+        if data and not wire.lost:
+            wire.write(b"%x\r\n%b\r\n" % (len(data), data) if in_chunks else data)
+
+    await answer.stream(send_piece)
+    await wire.drain()
+    if in_chunks and not wire.lost:
+        wire.write(_LAST_CHUNK)

@@ -1,0 +1,150 @@
+"""Bodies as they come: in pieces, too many of them, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from clusterregistry.handlers.requests import ClientGoneError, Request
+from clusterregistry.handlers.responses import Answer, text_response
+from tests.serving.http_servers import Conversation, body, get, path, post, serving, within
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+async def test_a_body_in_chunks_with_trailers_that_are_no_headers() -> None:
+    async def body_and_trailer(request: Request) -> Answer:
+        content = (await request.body()).decode()
+        return text_response(f"{content}|{request.header('x-late')}|{request.header('x-early')}")
+
+    async with serving(body_and_trailer) as served, await served.connect() as client:
+        client.say(get("/", CHUNKED, "X-Early: yes", method="POST"))
+        for part in ("3\r\nabc\r\n", "2;extension=1\r\nde\r\n", "0\r\nX-Late: yes\r\nX-Early: no\r\n\r\n"):
+            client.say(part)
+            await asyncio.sleep(0.01)
+        assert (await client.answer())[1] == b"abcde||yes"
+        client.say(post("next"))
+        assert (await client.answer())[1] == b"next||"
+
+
+async def test_a_client_that_asks_is_told_to_go_on_when_its_body_is_wanted() -> None:
+    async with serving(body) as served, await served.connect() as client:
+        client.say(get("/", "Content-Length: 4", "Expect: 100-continue", method="POST"))
+        assert await client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.say("here")
+        assert (await client.answer())[1] == b"here"
+
+
+async def test_a_client_that_asks_and_is_not_wanted_is_answered_and_closed() -> None:
+    """Whether its body will come is anybody's guess, and so is where the next request would begin."""
+    async with serving(path) as served, await served.connect() as client:
+        client.say(get("/unwanted", "Content-Length: 4", "Expect: 100-continue", method="POST"))
+        received = await client.everything()
+    assert received.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in received
+
+
+async def test_a_small_body_that_nobody_wants_does_not_cost_the_connection() -> None:
+    async with serving(path) as served, await served.connect() as client:
+        client.say(get("/one", "Content-Length: 1000", method="POST"))
+        assert (await client.answer())[1] == b"/one"
+        client.say("x" * 1000 + get("/two"))
+        assert (await client.answer())[1] == b"/two"
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 1000000", CHUNKED], ids=["large", "of unknown length"])
+async def test_a_body_that_nobody_wants_ends_the_connection(length: str) -> None:
+    async with serving(path) as served, await served.connect() as client:
+        client.say(get("/one", length, method="POST"))
+        received = await client.everything()
+    assert b"connection: close" in received
+    assert received.endswith(b"/one")
+
+
+async def test_a_client_is_paused_while_its_body_is_not_read() -> None:
+    may_read = asyncio.Event()
+
+    async def late(request: Request) -> Answer:
+        await may_read.wait()
+        size, more = 0, True
+        while more:
+            piece, more = await request.read_body()
+            size += len(piece)
+        return text_response(str(size))
+
+    size = 32 * 1024 * 1024
+    async with serving(late) as served, await served.connect() as client:
+        client.say(get("/", f"Content-Length: {size}", method="POST"))
+        left = await client.pour(size)
+        assert left > size / 2
+        may_read.set()
+        assert await client.pour(left) == 0
+        assert (await client.answer())[1] == str(size).encode()
+
+
+class Abandoned:
+    """A handler that reads its body and notes what became of that."""
+
+    def __init__(self) -> None:
+        self.reading, self.ended = asyncio.Event(), asyncio.Event()
+        self.gone = False
+
+    async def __call__(self, request: Request) -> Answer:
+        try:
+            self.reading.set()
+            return text_response((await request.body()).decode())
+        except ClientGoneError:
+            self.gone = True
+            raise
+        finally:
+            self.ended.set()
+
+
+async def test_a_client_that_leaves_within_its_body_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    abandoned = Abandoned()
+    async with serving(abandoned) as served, await served.connect() as client:
+        client.say(get("/", "Content-Length: 10", method="POST") + "12345")
+        await within(abandoned.reading)
+        client.leave()
+        await within(abandoned.ended)
+    assert abandoned.gone
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_a_malformed_body_is_refused_in_place_of_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+    abandoned = Abandoned()
+    async with serving(abandoned) as served, await served.connect() as client:
+        client.say(get("/", CHUNKED, method="POST") + "3\r\nabc\r\n")
+        await within(abandoned.reading)
+        client.say("not a size\r\n")
+        received = await client.everything()
+    assert received.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert received.endswith(b"Invalid HTTP request received.")
+    assert abandoned.gone
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_trailers_without_end_are_refused() -> None:
+    async with serving(body) as served, await served.connect() as client:
+        client.say(get("/", CHUNKED, method="POST") + "0\r\n")
+        received = asyncio.create_task(client.everything())
+        await _keep_saying(client, "X-Trailer: 0123456789abcdef\r\n" * 1000, times=60)
+        assert (await received).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_head_without_end_is_refused_after_the_answer_before_it() -> None:
+    async with serving(path) as served, await served.connect() as client:
+        client.say(get("/good") + "GET / HTTP/1.1\r\n")
+        received = asyncio.create_task(client.everything())
+        await _keep_saying(client, "X-Header: 0123456789abcdef\r\n" * 1000, times=60)
+        answers = await received
+    assert answers.startswith(b"HTTP/1.1 200 OK")
+    assert b"/goodHTTP/1.1 431 Request Header Fields Too Large\r\n" in answers
+
+
+async def _keep_saying(client: Conversation, text: str, *, times: int) -> None:
+    for _ in range(times):
+        client.say(text)
+        await asyncio.sleep(0)
