@@ -6,13 +6,19 @@ Clients find ``ObjectMeta`` and ``DeleteOptions`` by these names; the descriptio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from clusterregistry.apis.meta.schemas import Array, Boolean, Integer, Map, Object, Schema, String
+from clusterregistry.apis.meta.object_meta_schema import (
+    MANAGED_FIELDS,
+    MANAGED_FIELDS_ENTRY,
+    OBJECT_META,
+    OWNER_REFERENCE,
+    OWNER_REFERENCES,
+)
+from clusterregistry.apis.meta.schemas import Array, Boolean, Integer, Object, Schema, String
 from clusterregistry.discovery.named_schemas import META_PREFIX, Kind, NamedSchema, meta
 
 VERSION_INFO = "io.k8s.apimachinery.pkg.version.Info"
-
-_STRING_MAP = String()
 
 
 def meta_types(group_versions: Sequence[tuple[str, str]]) -> dict[str, NamedSchema]:
@@ -44,37 +50,17 @@ def _typed(what: str, fields: dict[str, Schema], *, required: tuple[str, ...] = 
     return Object(description=what, fields=own | fields, required=required)
 
 
-_OBJECT_META = Object(
-    description="What every object has besides its kind's own fields.",
+_OBJECT_META = replace(
+    OBJECT_META,
     fields={
-        "name": _text("The name, unique among the objects of a kind. It cannot change."),
-        "generateName": _text("A prefix from which the server makes a unique name when none is given."),
-        "namespace": _text("The namespace. Objects of root-scoped kinds have none."),
-        "labels": Map(values=_STRING_MAP, description="Keys and values to select objects by."),
-        "annotations": Map(values=_STRING_MAP, description="Keys and values for tools and people, not for selection."),
-        "uid": _text("The identity of this object, set by the server; never used twice."),
-        "resourceVersion": _text("The state of the object, opaque to clients: for conflict detection and watches."),
-        "generation": Integer(description="Counts the changes of what is wanted; set by the server."),
-        "creationTimestamp": meta("Time", "When the object was created; set by the server."),
-        "deletionTimestamp": meta("Time", "When deletion was asked for; the object goes when no finalizer is left."),
-        "deletionGracePeriodSeconds": Integer(description="Seconds for a graceful end; set with deletionTimestamp."),
-        "finalizers": Array(
-            items=String(),
-            list_type="set",
-            description="What must be done, each by its own controller, before the object may go.",
-        ),
-        "ownerReferences": Array(
-            items=meta("OwnerReference"),
-            list_type="map",
-            map_keys=("uid",),
-            description="The objects that this one depends on.",
-        ),
-        "managedFields": Array(
-            items=meta("ManagedFieldsEntry"), description="Which fields which manager has set; kept by the server."
-        ),
-        "selfLink": _text("No longer set by any server."),
+        **OBJECT_META.fields,
+        "creationTimestamp": meta("Time", OBJECT_META.fields["creationTimestamp"].description),
+        "deletionTimestamp": meta("Time", OBJECT_META.fields["deletionTimestamp"].description),
+        "ownerReferences": replace(OWNER_REFERENCES, items=meta("OwnerReference")),
+        "managedFields": replace(MANAGED_FIELDS, items=meta("ManagedFieldsEntry")),
     },
 )
+"""The same type, with references where Kubernetes has names for what is below."""
 
 _LIST_META = Object(
     description="What every list has besides its items.",
@@ -86,29 +72,12 @@ _LIST_META = Object(
     },
 )
 
-_OWNER_REFERENCE = Object(
-    description="An object that another depends on.",
+_MANAGED_FIELDS_ENTRY = replace(
+    MANAGED_FIELDS_ENTRY,
     fields={
-        "apiVersion": _text("The group and version of the owner."),
-        "kind": _text("The kind of the owner."),
-        "name": _text("The name of the owner."),
-        "uid": _text("The identity of the owner."),
-        "controller": Boolean(description="Whether the owner is the one that manages the object."),
-        "blockOwnerDeletion": Boolean(description="Whether the owner stays, in foreground deletion, until this goes."),
-    },
-    required=("apiVersion", "kind", "name", "uid"),
-)
-
-_MANAGED_FIELDS_ENTRY = Object(
-    description="The fields that one manager has set in one way.",
-    fields={
-        "manager": _text("The name of the manager."),
-        "operation": _text("Apply or Update."),
-        "apiVersion": _text("The version in which the fields are named."),
-        "time": meta("Time", "When the manager last changed a field."),
-        "fieldsType": _text("The format of the fields: FieldsV1."),
+        **MANAGED_FIELDS_ENTRY.fields,
+        "time": meta("Time", MANAGED_FIELDS_ENTRY.fields["time"].description),
         "fieldsV1": meta("FieldsV1", "The fields."),
-        "subresource": _text("The subresource through which they were set; empty for the object itself."),
     },
 )
 
@@ -252,9 +221,9 @@ _VERSION_INFO = Object(
 _TYPES: dict[str, Schema] = {
     "ObjectMeta": _OBJECT_META,
     "ListMeta": _LIST_META,
-    "OwnerReference": _OWNER_REFERENCE,
+    "OwnerReference": OWNER_REFERENCE,
     "ManagedFieldsEntry": _MANAGED_FIELDS_ENTRY,
-    "FieldsV1": Object(description="A set of fields, as a tree of their names.", fields={}),
+    "FieldsV1": MANAGED_FIELDS_ENTRY.fields["fieldsV1"],
     "Time": String(format="date-time", description="A time in RFC 3339 format."),
     "Status": _STATUS,
     "StatusDetails": _STATUS_DETAILS,

@@ -1,8 +1,9 @@
 """How a type is described: once, as data.
 
 From one description come validation, pruning and defaults (``structural``), OpenAPI v2 and v3
-(``discovery``), strategic merge patch (``patching``) and, later, server-side apply. ``apiVersion``,
-``kind`` and ``metadata`` are common to all kinds and are not described here.
+(``discovery``), strategic merge patch (``patching``) and server-side apply (``apply``). A kind's own
+description leaves out ``apiVersion``, ``kind`` and ``metadata``, which all kinds share; ``object_meta_schema``
+adds them.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class String(Schema):
-    """``format`` is ``byte`` (base64) or ``date-time`` (RFC 3339), or empty."""
+    """``format`` is ``byte`` (base64) or ``date-time`` (RFC 3339), or empty.
+
+    ``default`` stands for the value of a list's key that an item lacks.
+    """
 
     format: str = ""
+    default: str | None = None
     enum: tuple[str, ...] = ()
     max_length: int | None = None
 
@@ -58,9 +63,10 @@ class Array(Schema):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map(Schema):
-    """Any keys, all values alike."""
+    """Any keys, all values alike. An ``atomic`` one changes as a whole."""
 
     values: Schema
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +75,10 @@ class Object(Schema):
 
     ``old_spellings`` maps a property's former name to its present one: accepted with a warning,
     stored and answered under the present name, and listed as deprecated where old clients look.
+    An ``atomic`` struct changes as a whole.
     """
 
     fields: Mapping[str, Schema]
+    atomic: bool = False
     required: tuple[str, ...] = ()
     old_spellings: Mapping[str, str] = field(default_factory=dict)
