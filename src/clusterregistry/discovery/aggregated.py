@@ -43,7 +43,7 @@ def named_groups(resources: Sequence[Resource], version: str, *, enable_watch: b
 def document(group_list: WireObject, version: str) -> Document:
     """The list encoded, with the content type that tells clients it is the aggregated form."""
     content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-    return documents.tagged(orjson.dumps(group_list), content_type=content_type)
+    return documents.tagged(orjson.dumps(group_list, option=orjson.OPT_APPEND_NEWLINE), content_type=content_type)
 
 
 def _list(items: Sequence[WireObject], version: str) -> WireObject:

@@ -37,7 +37,7 @@ class Answer:
 
 def plain(document: Mapping[str, Any]) -> Document:
     """A JSON document in the order it is written, without an entity tag."""
-    return Document(orjson.dumps(document), JSON)
+    return Document(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE), JSON)
 
 
 def tagged(body: bytes, *, content_type: str = JSON, tag_of: bytes | None = None) -> Document:
