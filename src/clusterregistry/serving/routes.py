@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
+import orjson
 from prometheus_client import CollectorRegistry
 
 from clusterregistry.apis.meta import errors
@@ -16,7 +17,7 @@ from clusterregistry.handlers.list import list_collection
 from clusterregistry.handlers.patch import patch
 from clusterregistry.handlers.request_info import check_path_name
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Response, json_response, page_not_found
+from clusterregistry.handlers.responses import JSON, Answer, Response, json_response, page_not_found
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import update, without_name
 from clusterregistry.handlers.watch import WatchSettings, watch
@@ -114,7 +115,8 @@ class Routes:
             case "":
                 return json_response({"paths": self._paths()})
             case "/version":
-                return json_response(version_info())
+                # Indented and without a newline at the end, as kube-apiserver writes this one.
+                return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
             case "/metrics":
                 return Response(200, _METRICS_TYPE, (metrics.rendered(self._registry),))
         return None
