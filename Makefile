@@ -65,6 +65,10 @@ format: setup ## Format the code and mend what can be mended by itself
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+.PHONY: bench-apply
+bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
+	$(BIN)/python tools/bench_apply.py $(ARGS)
+
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter
 	@echo "==> Comparing with the recordings in tests/conformance"

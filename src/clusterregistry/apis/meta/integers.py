@@ -1,12 +1,22 @@
-"""Decimal numbers in text, read and refused as Go's strconv does: kube-apiserver shows its clients these errors."""
+"""Integers as Go has them: decimal numbers in text, read and refused as strconv does, and floats that stand for one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from clusterregistry.apis.meta.field_errors import quoted
 
 _SIGNED = range(-(2**63), 2**63)
 _UNSIGNED = range(2**64)
 _MOST_DIGITS = 20  # more are beyond 64 bits; a long text is not converted at all
+
+_SAFE = range(-(2**53) + 1, 2**53)
+"""Floats beyond these no longer stand for one integer: not a JSON integer for kube-apiserver."""
+
+
+def whole(value: Any) -> Any:
+    """A float such as 1.0 as the integer that Go writes it as; anything else as it is."""
+    return int(value) if type(value) is float and value.is_integer() and int(value) in _SAFE else value
 
 
 def parse_int(text: str) -> int:

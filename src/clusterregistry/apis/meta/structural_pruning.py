@@ -10,14 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from clusterregistry.apis.meta import schemas
+from clusterregistry.apis.meta.integers import whole
 from clusterregistry.apis.meta.schemas import Schema
 
 Pruner = Callable[[Any], list[str] | None]
 Renamer = Callable[[Any, str, list[str]], None]
-
-_SAFE_INTEGERS = range(-(2**53) + 1, 2**53)
-"""Floats beyond these no longer stand for one integer: not a JSON integer for kube-apiserver."""
-
 
 _COMPOUND = frozenset((dict, list))
 
@@ -90,7 +87,7 @@ def _object_pruner(schema: schemas.Object, untouched: frozenset[str]) -> Pruner:
                 if found := pruner(item):
                     unknown.extend(f".{key}{path}" for path in found)
             elif key in integral:
-                value[key] = _integer(item)
+                value[key] = whole(item)
         for key in dropped:
             del value[key]
         return unknown or None
@@ -114,7 +111,7 @@ def _map_pruner(schema: schemas.Map) -> Pruner:
                 if found := pruner(item):
                     unknown.extend(f".{key}{path}" for path in found)
             elif integral:
-                value[key] = _integer(item)
+                value[key] = whole(item)
         for key in dropped:
             del value[key]
         return unknown or None
@@ -134,7 +131,7 @@ def _array_pruner(schema: schemas.Array) -> Pruner:
             if found := pruner(item):
                 unknown.extend(f"[{index}]{path}" for path in found)
             elif integral:
-                value[index] = _integer(item)
+                value[index] = whole(item)
         return unknown or None
 
     return prune
@@ -142,13 +139,6 @@ def _array_pruner(schema: schemas.Array) -> Pruner:
 
 def _holds_integers(schema: Schema) -> bool:
     return isinstance(schema, schemas.Integer | schemas.IntOrString)
-
-
-def _integer(value: Any) -> Any:
-    """A float such as 1.0 as the integer that Go writes it as; anything else as it is."""
-    if type(value) is float and value.is_integer() and int(value) in _SAFE_INTEGERS:
-        return int(value)
-    return value
 
 
 def _leave(_value: Any) -> None:

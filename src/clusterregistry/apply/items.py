@@ -1,0 +1,65 @@
+"""The items of lists whose items have an identity: sets, and lists of maps that are told apart by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clusterregistry.apis.meta.field_errors import quoted
+from clusterregistry.apis.meta.schemas import Array, Object, String
+from clusterregistry.apply import elements
+
+
+class NoIdentityError(ValueError):
+    """An item of which nobody can say which one it is; the message is kube-apiserver's."""
+
+
+def element_of(schema: Array, item: Any) -> str:
+    """The path element of a list's item. Raises NoIdentityError."""
+    if schema.map_keys:
+        return _keyed(schema, item)
+    if isinstance(item, dict):
+        raise NoIdentityError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise NoIdentityError("not supported: associative list with lists as elements")
+    if item is None:
+        raise NoIdentityError("associative list without keys has an element that's an explicit null")
+    return elements.of_value(item)
+
+
+def _keyed(schema: Array, item: Any) -> str:
+    if item is None:
+        raise NoIdentityError("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise NoIdentityError("associative list with keys may not have non-map elements")
+    keys = {name: item[name] if name in item else _default(schema, name) for name in schema.map_keys}
+    keys = {name: value for name, value in keys.items() if name in item or value is not None}
+    if not keys:
+        named = " ".join(quoted(name) for name in schema.map_keys)
+        raise NoIdentityError(
+            f"associative list with keys has an element that omits all key fields [{named}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return elements.of_key(keys)
+
+
+def _default(schema: Array, name: str) -> str | None:
+    field = schema.items.fields.get(name) if isinstance(schema.items, Object) else None
+    return field.default if isinstance(field, String) else None
+
+
+def identified(schema: Array, items: Any) -> Iterator[tuple[str, Any]]:
+    """The items with their elements; those without an identity are passed over, validation refuses them."""
+    for item in items if isinstance(items, list) else ():
+        try:
+            yield element_of(schema, item), item
+        except NoIdentityError:
+            continue
+
+
+def grouped(schema: Array, items: Any) -> dict[str, list[Any]]:
+    """The items by their elements. More than one for an element are duplicates, which old objects may have."""
+    groups: dict[str, list[Any]] = {}
+    for element, item in identified(schema, items):
+        groups.setdefault(element, []).append(item)
+    return groups
