@@ -50,7 +50,6 @@ class Outcome:
 class Exclusions:
     """What is not compared: patterns of area/name, each with its reason."""
 
-    managed_fields: bool
     replay: dict[str, str]
     kubectl: dict[str, str]
 
@@ -101,7 +100,7 @@ def replay(server: live_server.LiveServer, titles: list[str]) -> Outcome:
     only = "^(" + "|".join(map(re.escape, titles)) + ")$"
     command = ["replay.py", "--server", server.url, "--token", live_server.ADMIN_TOKEN]
     command += ["--ca-file", str(server.ca_file), "--only", only, str(DATA / "cases" / f"{area}.json")]
-    return outcome(command if exclusions().managed_fields else [*command, "--no-managed-fields"])
+    return outcome(command)
 
 
 def run_kubectl(server: live_server.LiveServer, *, release: str, transcripts: Iterable[pathlib.Path]) -> Outcome:

@@ -51,6 +51,8 @@ def test_all_else_stays_as_it_was(client: Client) -> None:
     assert changed["spec"] == before["spec"]
     for metadata in (before["metadata"], changed["metadata"]):
         metadata.pop("resourceVersion")
+    recorded = changed["metadata"].pop("managedFields")
+    assert [entry for entry in recorded if "subresource" not in entry] == before["metadata"].pop("managedFields")
     assert changed["metadata"] == before["metadata"]
 
 

@@ -44,7 +44,7 @@ def test_an_exclusion_names_something_that_exists_and_a_reason() -> None:
 
 
 def test_what_is_excluded_does_not_run() -> None:
-    chosen = conformance.Exclusions(managed_fields=True, replay={"apply/*": "why"}, kubectl={"ssa/*": "why"})
+    chosen = conformance.Exclusions(replay={"apply/*": "why"}, kubectl={"ssa/*": "why"})
     assert "apply" not in chosen.cases()
     assert "crud/put without resourceVersion" in chosen.cases()["crud"]
     assert "ssa/conflict" not in chosen.transcripts()

@@ -23,6 +23,7 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/shared-objects.md": (OLDEST, NEWEST),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""
 

@@ -27,7 +27,8 @@ def encode(value: Any) -> bytes:
 def _as_json(body: bytes) -> Decoded | None:
     """JSON is YAML and read faster as such; what it repeats is worded by the YAML decoder."""
     try:
+        body.decode()
         decoded = json_codec.decode(body)
-    except DecodeError:
+    except (UnicodeDecodeError, DecodeError):
         return None
     return None if decoded.duplicates else decoded

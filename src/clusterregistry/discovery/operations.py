@@ -17,7 +17,7 @@ OBJECT_TYPES = ("application/json", "application/yaml")
 
 JSON_PATCH = "application/json-patch+json"
 
-PATCH_TYPES = (JSON_PATCH, "application/merge-patch+json")
+PATCH_TYPES = (JSON_PATCH, "application/merge-patch+json", "application/apply-patch+yaml")
 """The kinds of patch that are announced, which may be fewer than are accepted.
 
 Where strategic merge is announced, kubectl 1.26 and later computes its patches for ``apply`` that way and

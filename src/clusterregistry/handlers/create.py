@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.decoding import check_kind, decode_object
+from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
 from clusterregistry.handlers.query_options import write_options
 from clusterregistry.handlers.requests import Request
@@ -20,5 +21,6 @@ async def create(scope: Scope, request: Request) -> Answer:
     warn = request.warnings.add
     obj = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
-    kv = await scope.store.create(obj, dry_run=options.dry_run, warn=warn)
+    scope.ownership_for("").record_update(None, obj, manager=field_manager(request, options))
+    kv = await scope.store.create(scope.version.to_storage(obj), dry_run=options.dry_run, warn=warn)
     return representations.object_response(scope, kv, representation, status=201)

@@ -1,4 +1,4 @@
-"""From the bytes of a body to an object of the resource's stored version.
+"""From the bytes of a body to an object of the resource.
 
 What the schema does not know is dropped and, as ``fieldValidation`` says, warned of or refused. Types
 and values of the rest are validation's business; only what cannot be taken for the kind at all is 400.
@@ -29,7 +29,7 @@ _LARGE = 64 * 1024
 
 
 async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
-    """The object that a create or update sends, of whatever kind it says it is. Raises 400."""
+    """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400."""
     try:
         decoded = await decode_body(body, media_type)
         obj = _typed(decoded.value, body)
@@ -46,7 +46,7 @@ async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_val
     if field_validation == "Warn":
         for mistake in [*decoded.warnings, *unknown]:
             warn(mistake)
-    return scope.version.to_storage(obj)
+    return obj
 
 
 async def decode_body(body: bytes, media_type: str) -> Decoded:
@@ -62,6 +62,11 @@ async def decode_body(body: bytes, media_type: str) -> Decoded:
 async def decode_json(body: bytes) -> Decoded:
     """A body in JSON, whatever it stands for. Raises DecodeError."""
     return await _decoded(json_codec.decode, body)
+
+
+async def decode_yaml(body: bytes) -> Decoded:
+    """A body in YAML or JSON, whatever it stands for. Raises DecodeError."""
+    return await _decoded(yaml_codec.decode, body)
 
 
 async def _decoded(decode: Callable[[bytes], Decoded], body: bytes) -> Decoded:

@@ -6,7 +6,6 @@ kubectl prints) and ``as=PartialObjectMetadata`` (``...List`` for a collection).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterregistry.apis.meta import errors
@@ -20,7 +19,8 @@ ACCEPTED = (JSON, YAML)
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+APPLY_PATCH = "application/apply-patch+yaml"
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 TABLE = "Table"
 METADATA = "PartialObjectMetadata"
@@ -113,11 +113,17 @@ def _fitting(clause: Clause) -> Representation | None:
     return Representation(media_type, kind, version, pretty=pretty)
 
 
-def body_type(content_type: str, accepted: Sequence[str] = ACCEPTED) -> str:
-    """The media type of a body; a missing one is JSON where that is accepted. Raises 415."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    if not media_type and JSON in accepted:
-        return JSON
-    if media_type not in accepted:
-        raise errors.unsupported_media_type(accepted)
+def patch_type(content_type: str) -> str:
+    """The kind of a patch; kube-apiserver takes its name as it stands, in lower case. Raises 415."""
+    media_type = content_type.strip().partition(";")[0]
+    if media_type not in PATCH_TYPES:
+        raise errors.unsupported_media_type(PATCH_TYPES)
+    return media_type
+
+
+def body_type(content_type: str) -> str:
+    """The media type of a body; a missing one is JSON. Raises 415."""
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    if media_type not in ACCEPTED:
+        raise errors.unsupported_media_type(ACCEPTED)
     return media_type

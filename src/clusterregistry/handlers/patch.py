@@ -1,4 +1,4 @@
-"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch."""
+"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, and configurations to apply."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from clusterregistry.apis.meta import errors, field_errors
 from clusterregistry.apis.meta.object_meta import MetadataError
 from clusterregistry.codecs import Decoded, DecodeError, json_codec
 from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.apply import application
 from clusterregistry.handlers.decoding import check_kind, decode_json, tidy
+from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
-from clusterregistry.handlers.query_options import WriteOptions, write_options
+from clusterregistry.handlers.query_options import WriteOptions, patch_options
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import check_name
 from clusterregistry.patching import InvalidPatch, PatchFailed, PatchTooLarge, json_patch, merge_patch, strategic_merge
+from clusterregistry.registry.store import Change
 
 Object = dict[str, Any]
 Apply = Callable[[Object, Any], Any]
@@ -25,22 +28,32 @@ Apply = Callable[[Object, Any], Any]
 async def patch(scope: Scope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
     representation = wanted(request)
-    media_type = negotiation.body_type(request.header("content-type"), negotiation.PATCH_TYPES)
+    media_type = negotiation.patch_type(request.header("content-type"))
+    is_apply = media_type == negotiation.APPLY_PATCH
     body = await request.body()
-    options = write_options(request.query, "PatchOptions")
-    try:
-        decoded = await decode_json(body)
-    except DecodeError as error:
-        raise errors.bad_request(f"error decoding patch: {error}") from None
-    patched = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
+    options = patch_options(request.query, apply=is_apply)
+    change: Change
+    if is_apply:
+        change = await application(scope, request, body, options=options)
+    else:
+        change = _Patch(scope, request, media_type=media_type, decoded=await _decoded(body), options=options)
     written = await scope.store.update(
         request.info.name,
-        patched,
+        change,
         strategy=scope.strategy_for(request.info.subresource),
         dry_run=options.dry_run,
         warn=request.warnings.add,
+        create=is_apply and not request.info.subresource,
     )
-    return representations.object_response(scope, written.kv, representation)
+    status = 201 if written.created else 200
+    return representations.object_response(scope, written.kv, representation, status=status)
+
+
+async def _decoded(body: bytes) -> Decoded:
+    try:
+        return await decode_json(body)
+    except DecodeError as error:
+        raise errors.bad_request(f"error decoding patch: {error}") from None
 
 
 class _Patch:
@@ -69,7 +82,8 @@ class _Patch:
         scope, name = self._scope, self._request.info.name
         if old is None:
             raise scope.store.not_found(name)
-        obj = self._patched(scope.version.from_storage(old))
+        current = scope.version.from_storage(old)
+        obj = self._patched(current)
         shown = json_codec.encode(obj)
         if not isinstance(obj.get("kind"), str) or not obj["kind"]:
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
@@ -80,6 +94,8 @@ class _Patch:
         self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
         check_name(obj, name)
         self._check_type(obj)
+        ownership = scope.ownership_for(self._request.info.subresource)
+        ownership.record_update(current, obj, manager=field_manager(self._request, self._options))
         return scope.version.to_storage(obj)
 
     def _applied_by(self, media_type: str) -> Apply:

@@ -16,6 +16,7 @@ from clusterregistry.apis.meta.field_selectors import parse_field_selector
 from clusterregistry.apis.meta.integers import parse_int
 from clusterregistry.apis.meta.json_types import json_type
 from clusterregistry.apis.meta.label_selectors import parse_label_selector
+from clusterregistry.apis.meta.object_meta_validation import validate_field_manager
 from clusterregistry.apis.meta.selectors import SelectorError
 from clusterregistry.handlers.queries import Query
 from clusterregistry.handlers.request_info import truth
@@ -29,10 +30,12 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a create, update or patch is asked for."""
+    """What a create, update or patch is asked for. ``force`` is for applies alone."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
+    field_manager: str = ""
+    force: bool = False
 
 
 def invalid_options(kind: str, wrong: Sequence[FieldError]) -> errors.APIError:
@@ -114,35 +117,41 @@ _DEFAULT_WRITE = WriteOptions()
 
 def write_options(query: Query, kind: str) -> WriteOptions:
     """``kind`` names the options in an error: CreateOptions, UpdateOptions or PatchOptions. Raises 422."""
+    return _write_options(query, kind, [])
+
+
+def patch_options(query: Query, *, apply: bool) -> WriteOptions:
+    """The options of a patch; an apply must say who applies, and alone may be forced. Raises 422."""
+    wrong: list[FieldError] = []
+    if apply and not query.first("fieldManager"):
+        wrong.append(field_errors.required("fieldManager", "is required for apply patch"))
+    if not apply and "force" in query:
+        wrong.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
+    return _write_options(query, "PatchOptions", wrong)
+
+
+def _write_options(query: Query, kind: str, wrong: list[FieldError]) -> WriteOptions:
     dry_run, validation = query.all("dryRun"), query.first("fieldValidation")
     manager = query.first("fieldManager")
-    if not (dry_run or validation or manager):
+    if not (dry_run or validation or manager or wrong):
         return _DEFAULT_WRITE
-    wrong = _wrong_field_manager(manager) + _wrong_dry_run(dry_run)
+    wrong = wrong + validate_field_manager(manager, "fieldManager") + _wrong_dry_run(dry_run)
     if validation not in ("", "Ignore", "Warn", "Strict"):
         wrong.append(field_errors.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
     if wrong:
         raise invalid_options(kind, wrong)
-    return WriteOptions(dry_run=bool(dry_run), field_validation=validation or "Warn")
+    return WriteOptions(
+        dry_run=bool(dry_run),
+        field_validation=validation or "Warn",
+        field_manager=manager,
+        force="force" in query and truth(query.first("force")),
+    )
 
 
 def _wrong_dry_run(values: Sequence[str]) -> list[FieldError]:
     if all(value == "All" for value in values):
         return []
     return [field_errors.not_supported("dryRun", list(values), ["All"])]
-
-
-_MANAGER_LIMIT = 128
-
-
-def _wrong_field_manager(manager: str) -> list[FieldError]:
-    if len(manager) > _MANAGER_LIMIT:
-        return [field_errors.too_long("fieldManager", _MANAGER_LIMIT)]
-    for index, character in enumerate(manager):
-        if not character.isprintable():
-            detail = f"invalid character U+{ord(character):04X} (at position {index})"
-            return [field_errors.invalid("fieldManager", manager, detail)]
-    return []
 
 
 def delete_options_from_query(query: Query) -> DeleteOptions:

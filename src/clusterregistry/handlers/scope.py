@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.apis.meta import errors
+from clusterregistry.apis.meta.object_meta_schema import whole_object
 from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.apply.ownership import Ownership, View
 from clusterregistry.codecs import json_codec
 from clusterregistry.registry.definitions import Resource, Version
 from clusterregistry.registry.objects import decoded, served
@@ -25,11 +28,12 @@ class Scope:
     structural: Structural
     store: Store
     hub: Hub
+    ownerships: Mapping[str, Ownership]
+    """How managed fields are kept, by subresource."""
 
     @property
     def group_version(self) -> str:
-        group = self.resource.group
-        return f"{group}/{self.version.name}" if group else self.version.name
+        return group_version(self.resource, self.version)
 
     @property
     def is_stored_version(self) -> bool:
@@ -54,6 +58,36 @@ class Scope:
             raise AssertionError(subresource)  # routes let nothing else through
         return self.resource.status_strategy
 
+    def ownership_for(self, subresource: str) -> Ownership:
+        return self.ownerships[subresource]
+
     def not_supported(self, verb: str) -> errors.APIError:
         """405."""
         return errors.method_not_supported(group=self.resource.group, resource=self.resource.plural, action=verb)
+
+
+def group_version(resource: Resource, version: Version) -> str:
+    """``GROUP/VERSION``, as ``apiVersion`` has it."""
+    return f"{resource.group}/{version.name}" if resource.group else version.name
+
+
+def ownerships(resource: Resource, version: Version, *, now: Callable[[], str]) -> dict[str, Ownership]:
+    """How managed fields are kept for what is written in one version, by subresource."""
+    strategies = {"": resource.strategy} | ({"status": resource.status_strategy} if resource.status_strategy else {})
+    views = {
+        group_version(resource, each): View(
+            schema=whole_object(each.schema), to_storage=each.to_storage, from_storage=each.from_storage
+        )
+        for each in resource.versions
+    }
+    return {
+        subresource: Ownership(
+            views,
+            api_version=group_version(resource, version),
+            kind=resource.kind,
+            subresource=subresource,
+            reset_fields=strategy.reset_fields,
+            now=now,
+        )
+        for subresource, strategy in strategies.items()
+    }

@@ -7,6 +7,7 @@ from typing import Any
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.decoding import check_kind, decode_object
+from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
 from clusterregistry.handlers.query_options import write_options
 from clusterregistry.handlers.requests import Request
@@ -26,10 +27,14 @@ async def update(scope: Scope, request: Request) -> Answer:
     sent = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
     check_name(sent, request.info.name)
     check_kind(scope, sent)
+    ownership = scope.ownership_for(request.info.subresource)
+    manager = field_manager(request, options)
 
     def replaced(old: Object | None) -> Object:
         scope.store.check_uid(sent, old)
-        return {**sent, "metadata": {**sent["metadata"]}}
+        obj = {**sent, "metadata": {**sent["metadata"]}}
+        ownership.record_update(old and scope.version.from_storage(old), obj, manager=manager)
+        return scope.version.to_storage(obj)
 
     written = await scope.store.update(
         request.info.name,

@@ -16,6 +16,7 @@ from clusterregistry.apis.meta import errors, object_meta_validation
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.integers import parse_uint
 from clusterregistry.apis.meta.names import generate_name
+from clusterregistry.apply.managed_fields import differ_only_in_time
 from clusterregistry.registry import deletion, interpreting
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
@@ -143,8 +144,12 @@ class Store:
 
     # Updating
 
-    async def update(self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn) -> Written:
+    async def update(  # noqa: PLR0913 - all but two by keyword
+        self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn, create: bool = False
+    ) -> Written:
         """Replaces the object by what ``change`` makes of it. Raises 404, 409, 422 and what ``change`` raises.
+
+        An object that is not there is made where the strategy allows that, or where ``create`` says so.
 
         A write that changes nothing keeps the resource version. Another writer in between is no error
         unless the object names a resource version: the change is then made again on the newer object.
@@ -152,7 +157,9 @@ class Store:
         while True:
             kv = await self._stored(self.storage.get(self.prefix + name))
             if kv is None:
-                return await self._create_on_update(name, change, strategy=strategy, dry_run=dry_run, warn=warn)
+                if not (create or strategy.allow_create_on_update):
+                    raise self.not_found(name)
+                return await self._create_on_update(name, change, dry_run=dry_run, warn=warn)
             old = decoded(kv)
             obj = change(old)
             self._check_version(obj, kv)
@@ -161,11 +168,7 @@ class Store:
             if written is not None:
                 return Written(written)
 
-    async def _create_on_update(
-        self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn
-    ) -> Written:
-        if not strategy.allow_create_on_update:
-            raise self.not_found(name)
+    async def _create_on_update(self, name: str, change: Change, *, dry_run: bool, warn: Warn) -> Written:
         obj = change(None)
         metadata = obj["metadata"]
         if metadata.get("uid"):
@@ -180,7 +183,7 @@ class Store:
             if not self.resource.strategy.allow_unconditional_update:
                 raise self._missing_version(obj["metadata"].get("name", ""))
         elif wanted != str(kv.revision):
-            _check_number(wanted)
+            check_resource_version(wanted)
             raise self._conflict(obj["metadata"].get("name", ""), MODIFIED)
 
     def _missing_version(self, name: str) -> errors.APIError:
@@ -208,13 +211,14 @@ class Store:
         # the metadata, and the answer has these causes twice.
         self._refuse(before["name"], common + changed + changed + strategy.validate_update(obj, old))
         self._warn(obj, old, strategy=strategy, warn=warn)
+        _keep_idle_times(obj, old)
 
     async def _replace(self, obj: Object, kv: KeyValue, *, dry_run: bool) -> KeyValue | None:
         """The object after the write; None when another write came first."""
+        metadata = obj["metadata"]
         value = to_stored(obj)
         if value == kv.value:
             return kv
-        metadata = obj["metadata"]
         released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         after = KeyValue(kv.key, value, kv.revision)
         if dry_run:
@@ -337,7 +341,17 @@ def _desired(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in _UNVERSIONED}
 
 
-def _check_number(resource_version: str) -> None:
+def _keep_idle_times(obj: Object, old: Object) -> None:
+    """When nothing but the times of managed fields would change, they stay: such a write is none."""
+    metadata, before = obj["metadata"], old["metadata"]
+    if differ_only_in_time(metadata.get("managedFields"), before.get("managedFields")):
+        settled = {**metadata, "managedFields": before["managedFields"], "resourceVersion": before["resourceVersion"]}
+        if {**obj, "metadata": settled} == old:
+            metadata["managedFields"] = before["managedFields"]
+
+
+def check_resource_version(resource_version: str) -> None:
+    """A resource version is a number. Raises 400."""
     try:
         parse_uint(resource_version)
     except ValueError as error:

@@ -25,6 +25,10 @@ class Strategy(Protocol):
     def allow_unconditional_update(self) -> bool:
         """Whether PUT may leave the resource version out."""
 
+    @property
+    def reset_fields(self) -> frozenset[str]:
+        """The top-level fields that writes through this endpoint do not reach: nobody owns them by such a write."""
+
     def prepare_for_create(self, obj: Object) -> None:
         """Sets what the server decides, drops what a client may not set (such as status)."""
 

@@ -22,7 +22,7 @@ from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
 from clusterregistry.discovery.contents import Served
 from clusterregistry.discovery.endpoints import Discovery
-from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.definitions import Resource
@@ -158,6 +158,7 @@ def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:
             structural=Structural(version.schema),
             store=one.store,
             hub=one.hub,
+            ownerships=ownerships(one.resource, version, now=_now),
         )
         for one in served
         for version in one.resource.versions

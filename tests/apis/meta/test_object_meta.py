@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -56,8 +57,33 @@ def test_field_names_are_case_sensitive() -> None:
     assert decode({"Name": "a"}) == ({}, ["metadata.Name"])
 
 
-def test_managed_fields_are_dropped_without_being_unknown() -> None:
-    assert decode({"managedFields": [{"manager": "m"}]}) == ({}, [])
+def test_managed_fields_keep_what_an_entry_has() -> None:
+    entry = {"manager": "m", "time": "2020-01-01T01:00:00+01:00", "fieldsV1": {"f:x": {}}, "subresource": "", "odd": 1}
+    decoded = decode({"managedFields": [entry, None]})
+    assert decoded.metadata == {
+        "managedFields": [{"manager": "m", "time": "2020-01-01T00:00:00Z", "fieldsV1": {"f:x": {}}}, {}]
+    }
+    assert decoded.unknown == ["metadata.managedFields[0].odd"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"manager": 5}, "number into Go struct field ManagedFieldsEntry.managedFields.manager of type string"),
+        (
+            {"operation": []},
+            (
+                "array into Go struct field ManagedFieldsEntry.managedFields.operation "
+                "of type v1.ManagedFieldsOperationType"
+            ),
+        ),
+        ({"time": 5}, "number into Go struct field ManagedFieldsEntry.managedFields.time of type string"),
+        ("x", "string into Go struct field ObjectMeta.managedFields of type v1.ManagedFieldsEntry"),
+    ],
+)
+def test_managed_fields_of_a_wrong_type_are_refused(entry: object, message: str) -> None:
+    with pytest.raises(MetadataError, match=f"^json: cannot unmarshal {re.escape(message)}$"):
+        decode({"managedFields": [entry]})
 
 
 def test_owner_references_get_the_fields_that_go_always_writes() -> None:

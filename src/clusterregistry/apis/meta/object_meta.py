@@ -34,8 +34,8 @@ Decode = Callable[[Any, str, list[str]], Any]
 def decode(metadata: Any) -> Decoded:
     """Metadata as a round trip through Go's ObjectMeta leaves it. Raises MetadataError for a wrong type.
 
-    What is null or empty is left out, times are in UTC to the second, and managed fields are dropped. Fields
-    come in alphabetical order, as kube-apiserver meets them: of several mistakes the same one is reported.
+    What is null or empty is left out, and times are in UTC to the second. Fields come in alphabetical order, as
+    kube-apiserver meets them: of several mistakes the same one is reported.
     """
     unknown: list[str] = []
     if metadata is None:
@@ -108,9 +108,11 @@ def _nonzero(value: Any, path: str, unknown: list[str]) -> int | None:
     return _integer(value, path, unknown) or None
 
 
-def _time(value: Any, _path: str, _unknown: list[str]) -> str | None:
+def _time(value: Any, path: str, _unknown: list[str]) -> str | None:
     if value is None:
         return None
+    if type(value) is not str and "." in path:
+        raise _mismatch(value, path, "string")
     if type(value) is not str:
         raise MetadataError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
     try:
@@ -168,14 +170,33 @@ def _owner_reference(value: Any, path: str, unknown: list[str]) -> dict[str, Any
     return decoded
 
 
-def _managed_fields(value: Any, path: str, _unknown: list[str]) -> None:
+def _managed_fields(value: Any, path: str, unknown: list[str]) -> list[dict[str, Any]] | None:
+    """The entries, whatever they say: who makes sense of them is ``apply``."""
     if value is None:
-        return
+        return None
     if type(value) is not list:
         raise _mismatch(value, path, "[]v1.ManagedFieldsEntry")
-    for item in value:
-        if item is not None and type(item) is not dict:
-            raise _mismatch(item, path, "v1.ManagedFieldsEntry")
+    return [_managed_fields_entry(item, f"{path}[{index}]", unknown) for index, item in enumerate(value)] or None
+
+
+def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str, Any]:
+    if value is not None and type(value) is not dict:
+        raise _mismatch(value, "managedFields", "v1.ManagedFieldsEntry")
+    given = value or {}
+    unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
+    return {
+        key: item
+        for key, field in _MANAGED_FIELDS_ENTRY.items()
+        if key in given and (item := field(given[key], f"managedFields.{key}", unknown)) is not None
+    }
+
+
+def _operation(value: Any, path: str, unknown: list[str]) -> str | None:
+    return _string(value, path, unknown, "v1.ManagedFieldsOperationType")
+
+
+def _anything(value: Any, _path: str, _unknown: list[str]) -> Any:
+    return value
 
 
 _OWNER_REFERENCE: dict[str, Decode] = {
@@ -187,6 +208,16 @@ _OWNER_REFERENCE: dict[str, Decode] = {
     "blockOwnerDeletion": _boolean,
 }
 """In the order in which Go shows them in messages."""
+
+_MANAGED_FIELDS_ENTRY: dict[str, Decode] = {
+    "apiVersion": _string,
+    "fieldsType": _string,
+    "fieldsV1": _anything,
+    "manager": _string,
+    "operation": _operation,
+    "subresource": _string,
+    "time": _time,
+}
 
 _FIELDS: dict[str, Decode] = {
     "annotations": _string_map,
@@ -209,11 +240,14 @@ _FIELDS: dict[str, Decode] = {
 }
 
 
+_STRUCTS = {"ownerReferences": "OwnerReference", "managedFields": "ManagedFieldsEntry"}
+
+
 def _mismatch(value: Any, path: str, go_type: str) -> MetadataError:
     return MetadataError(f"json: cannot unmarshal {json_type(value)} into {_go_field(path)} of type {go_type}")
 
 
 def _go_field(path: str) -> str:
     """A nested field is named by the struct that holds it and its path from the top: so does encoding/json."""
-    struct = "OwnerReference" if "." in path else "ObjectMeta"
+    struct = _STRUCTS.get(path.partition(".")[0], "ObjectMeta") if "." in path else "ObjectMeta"
     return f"Go struct field {struct}.{path}"

@@ -19,6 +19,11 @@ from clusterregistry.apis.meta.object_meta import Metadata
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all annotation keys and values together."""
 
+FIELD_MANAGER_LIMIT = 128
+"""Bytes of the name of a field manager."""
+
+_SUBRESOURCE_LIMIT = 256
+
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset((ORPHAN, FOREGROUND, "kubernetes"))
@@ -104,7 +109,27 @@ def _validate_common(metadata: Metadata, old: Metadata | None = None) -> list[Fi
         errors += validate_annotations(annotations)
     if references := metadata.get("ownerReferences"):
         errors += _validate_owner_references(references)
+    for index, entry in enumerate(metadata.get("managedFields", ())):
+        errors += _validate_managed_fields_entry(entry, f"metadata.managedFields[{index}]")
     return errors
+
+
+def _validate_managed_fields_entry(entry: Metadata, field: str) -> list[FieldError]:
+    """What ``apply`` does not see to: names that a client made up."""
+    errors = validate_field_manager(entry.get("manager", ""), f"{field}.manager")
+    if len(entry.get("subresource", "")) > _SUBRESOURCE_LIMIT:
+        errors.append(field_errors.too_long(f"{field}.subresource", _SUBRESOURCE_LIMIT))
+    return errors
+
+
+def validate_field_manager(manager: str, field: str) -> list[FieldError]:
+    """The name of who manages fields: short enough and printable."""
+    if size(manager) > FIELD_MANAGER_LIMIT:
+        return [field_errors.too_long(field, FIELD_MANAGER_LIMIT)]
+    if manager.isprintable():
+        return []
+    index, character = next((index, each) for index, each in enumerate(manager) if not each.isprintable())
+    return [field_errors.invalid(field, manager, f"invalid character U+{ord(character):04X} (at position {index})")]
 
 
 def validate_labels(labels: dict[str, str], field: str = "metadata.labels") -> list[FieldError]:

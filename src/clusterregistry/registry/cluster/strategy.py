@@ -23,6 +23,7 @@ class ClusterStrategy:
 
     allow_create_on_update = True
     allow_unconditional_update = True
+    reset_fields = frozenset(("status",))
 
     def __init__(self, secret_lint: SecretLint) -> None:
         self._lint = secret_lint
@@ -68,6 +69,7 @@ class ClusterStatusStrategy:
 
     allow_create_on_update = False
     allow_unconditional_update = True
+    reset_fields = frozenset(("metadata", "spec"))
 
     def prepare_for_create(self, obj: Object) -> None:
         """Nothing is created here; an object that were would be empty of status, as on the main resource."""
