@@ -497,3 +497,10 @@ def test_a_conflict_over_status_names_the_subresource(main: Ownership, status: O
         "using example.com/v1: .status.phase"
     )
     assert applied(main, live, thing({"text": "x"}, status={"phase": "q"}), "b")
+
+
+def test_a_struct_that_is_applied_as_empty_is_there_and_empty(main: Ownership) -> None:
+    live = main.apply(None, thing({"structs": {"q": {"a": "x"}}}), manager="a", force=False)
+    emptied = main.apply(live, thing({"structs": {"q": {}}}), manager="a", force=False)
+    assert emptied["spec"] == {"structs": {"q": {}}}
+    assert main.apply(emptied, thing({"structs": {"q": {}}}), manager="a", force=False) == emptied

@@ -88,9 +88,7 @@ SPEC = some(
     atomicStruct=st.dictionaries(st.sampled_from("ab"), TEXT),
     map=st.dictionaries(st.sampled_from("pq"), TEXT, min_size=1),
     atomicMap=st.dictionaries(st.sampled_from("pq"), TEXT),
-    structs=st.dictionaries(
-        st.sampled_from("pq"), st.fixed_dictionaries({}, optional={"a": TEXT, "b": TEXT}), min_size=1
-    ),
+    structs=st.dictionaries(st.sampled_from("pq"), some(a=TEXT, b=TEXT), min_size=1),
     list=st.lists(TEXT, max_size=2),
     set=unique(st.sampled_from("abc")),
     items=unique(ITEM, "name"),

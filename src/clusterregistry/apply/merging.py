@@ -13,29 +13,38 @@ from clusterregistry.apply.items import identified
 _CONTAINERS = (schemas.Object, schemas.Map, Array)
 
 
-def settled(schema: Schema | None, value: Any, live: Any = None) -> Any:
+def settled(schema: Schema | None, value: Any, live: Any = None, applied: Any = None) -> Any:
     """The value as it is stored: null in place of a struct, map or list is nothing at all, and 1.0 is an integer.
 
-    A client may apply such a null, and what was emptied is one. kube-apiserver refuses them in custom resources, even
-    those that it made itself. Parts that are those of ``live`` are settled already.
+    A client may apply such a null, and what was emptied is one, unless it is ``applied`` as empty. kube-apiserver
+    refuses them in custom resources, even those that it made itself. Parts that are those of ``live`` are settled
+    already.
     """
     if value is live:
         return value
     if type(value) is dict:
-        return _settled_map(schema, value, live if type(live) is dict else {})
+        return _settled_map(schema, value, _dict(live), _dict(applied))
     if type(value) is list:
         items = schema.items if type(schema) is Array else None
         return [settled(items, each) for each in value]
     return whole(value) if type(schema) is schemas.Integer else value
 
 
-def _settled_map(schema: Schema | None, value: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
+def _settled_map(
+    schema: Schema | None, value: dict[str, Any], live: dict[str, Any], applied: dict[str, Any]
+) -> dict[str, Any]:
     kept = {}
     for name, each in value.items():
         part = _part(schema, name)
+        if each is None and type(part) in _CONTAINERS:
+            each = applied.get(name)  # noqa: PLW2901 - empty in place of emptied
         if each is not None or type(part) not in _CONTAINERS:
-            kept[name] = settled(part, each, live.get(name))
+            kept[name] = settled(part, each, live.get(name), applied.get(name))
     return kept
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if type(value) is dict else {}
 
 
 def _part(schema: Schema | None, name: str) -> Schema | None:

@@ -157,7 +157,7 @@ class Ownership:
         managed_fields.replace_fields(managed, identity, difference(managed[identity]["fieldsV1"], _NAME))
         if after != before and identity in managed:
             managed[identity]["time"] = self._now()
-        after = settled(self._schema, after, before)
+        after = settled(self._schema, after, before, configuration)
         after["metadata"] = {**after["metadata"]}
         after["metadata"]["managedFields"] = managed_fields.to_stored(managed)
         if manager == last_applied.MANAGER:
