@@ -12,15 +12,15 @@ from functools import cache
 from typing import Any
 
 import orjson
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from clusterregistry.codecs.protobuf_tables import message_classes
+
 _PACKAGE = "openapi.v2"
-_FILE = "openapi_v2.proto"
 
 _PARAMETER_FIELDS = "maximum:{}:double minimum:{}:double max_length:{}:int64 enum:{}:[]Any"
 
-# "name:number:type"; no type is a string, [] repeats, capitals are messages.
 _MESSAGES: dict[str, str] = {
     "Document": "swagger:1 info:2:Info paths:8:Paths definitions:9:Definitions",
     "Info": "title:1 version:2",
@@ -54,13 +54,6 @@ _MESSAGES: dict[str, str] = {
     "NamedSchema": "name:1 value:2:Schema",
     "NamedAny": "name:1 value:2:Any",
     "Any": "yaml:2",
-}
-
-_SCALARS = {
-    "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-    "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
-    "int64": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
-    "double": descriptor_pb2.FieldDescriptorProto.TYPE_DOUBLE,
 }
 
 JSONObject = Mapping[str, Any]
@@ -150,28 +143,4 @@ def _any(value: Any) -> Shaped:
 
 @cache
 def _document_class() -> type[Message]:
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(_file())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Document"))
-
-
-def _file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        message.field.extend(_field(text) for text in fields.split())
-    return file
-
-
-def _field(text: str) -> descriptor_pb2.FieldDescriptorProto:
-    name, number, kind = (*text.split(":"), "string")[:3]
-    field = descriptor_pb2.FieldDescriptorProto(name=name, number=int(number))
-    repeated = kind.startswith("[]")
-    kind = kind.removeprefix("[]")
-    field.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-    if kind in _SCALARS:
-        field.type = _SCALARS[kind]
-    else:
-        field.type = field.TYPE_MESSAGE
-        field.type_name = f".{_PACKAGE}.{kind}"
-    return field
+    return message_classes(_PACKAGE, _MESSAGES)["Document"]

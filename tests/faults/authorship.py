@@ -1,0 +1,133 @@
+"""Which write made which change.
+
+A change of a value shows the token of its write. A deletion shows none: who was answered the uid made it, and who
+deleted a given revision can have made but one. What remains is for a deletion of any revision whose outcome is
+unknown; ``history`` decides on those, since it knows when they began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tests.faults.faults import Fault, Violation
+from tests.faults.records import Action, Change, Kind, Operation, Result, State, Value
+from tests.faults.timeline import Timeline
+
+
+class Authorship:
+    """Assigns every change of a timeline to a write. All that does not fit is in ``violations``."""
+
+    def __init__(self, timeline: Timeline, operations: Sequence[Operation]) -> None:
+        self.violations: list[Violation] = []
+        self.unexplained_deletions: list[Change] = []
+        self._timeline = timeline
+        self._changes: dict[int, Change] = {}
+        self._assigned: list[tuple[Operation, Change]] = []
+        self._uids: set[str] = {state.uid for key in timeline.keys if (state := timeline.state(key, timeline.start))}
+        writes = [operation for operation in operations if operation.is_write]
+        self._by_token = {operation.intent.token: operation for operation in writes if operation.intent.token}
+        self._deletes = _Deletes(operation for operation in writes if operation.intent.action is Action.DELETE)
+        for change in timeline.changes:
+            self._explain(change)
+        for operation in writes:
+            self._check_answer(operation)
+
+    def beginnings(self) -> Iterator[tuple[float, int]]:
+        """When the write of each explained change began, and its revision."""
+        for author, change in self._assigned:
+            yield author.invoked, change.revision
+
+    def change_of(self, operation: Operation) -> Change | None:
+        """What a write made; None when it made nothing."""
+        return self._changes.get(id(operation))
+
+    def _explain(self, change: Change) -> None:
+        before = self._timeline.before(change)
+        self._check_life(change, before)
+        if change.kind is Kind.DELETED:
+            author = self._deletes.author_of(change, before)
+            if author is None:
+                self.unexplained_deletions.append(change)
+        else:
+            author = self._by_token.get(_token(change, before))
+            if author is None or not _fits(author, change, before):
+                self._add(Fault.PHANTOM, f"{_shown(change)} after {before} is what no write would have made")
+                return
+        if author is not None:
+            self._assign(author, change, before)
+
+    def _assign(self, author: Operation, change: Change, before: State) -> None:
+        expected = author.intent.expected
+        if id(author) in self._changes:
+            self._add(Fault.APPLIED_TWICE, f"{author} made {_shown(self._changes[id(author)])} and {_shown(change)}")
+            return
+        self._changes[id(author)] = change
+        self._assigned.append((author, change))
+        if author.outcome.result not in (Result.OK, Result.UNKNOWN):
+            self._add(Fault.REFUSED_BUT_DONE, f"{author} made {_shown(change)}")
+        if expected is not None and (before is None or before.revision != expected):
+            self._add(Fault.LOST_UPDATE, f"{author} made {_shown(change)} on {before}")
+
+    def _check_life(self, change: Change, before: State) -> None:
+        """A key is added when it is absent, under a uid that never was, and goes on under it."""
+        if change.kind is Kind.ADDED:
+            wrong = before is not None or change.uid in self._uids
+            self._uids.add(change.uid)
+        else:
+            wrong = before is None or change.uid != before.uid
+        if wrong:
+            self._add(Fault.RESURRECTED, f"{_shown(change)} with uid {change.uid} came after {before}")
+
+    def _check_answer(self, operation: Operation) -> None:
+        if not operation.acknowledged:
+            return
+        change, version = self.change_of(operation), operation.outcome.version
+        if change is None:
+            self._add(Fault.LOST_WRITE, f"{operation} is in nobody's history")
+        elif version is not None and version != (change.revision, change.uid, change.value):
+            self._add(Fault.WRONG_ANSWER, f"{operation} was answered {version} and made {_shown(change)}")
+
+    def _add(self, fault: Fault, text: str) -> None:
+        self.violations.append(Violation(fault, text))
+
+
+class _Deletes:
+    """Deletions, found by what they can have removed."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._by_uid: dict[str, Operation] = {}
+        self._by_revision: dict[tuple[str, int], Operation] = {}
+        for operation in operations:
+            if operation.acknowledged:
+                # A second one of the same object has no change of its own, and counts as lost.
+                self._by_uid.setdefault(operation.outcome.uid, operation)
+            elif operation.outcome.result is Result.UNKNOWN and operation.intent.expected is not None:
+                self._by_revision.setdefault((operation.intent.key, operation.intent.expected), operation)
+
+    def author_of(self, change: Change, before: State) -> Operation | None:
+        acknowledged = self._by_uid.get(change.uid)
+        if acknowledged is not None and acknowledged.intent.key == change.key:
+            return acknowledged
+        return self._by_revision.get((change.key, before.revision)) if before else None
+
+
+def _token(change: Change, before: State) -> str:
+    """The token of the write that makes a change: a whole write clears that of the last patch."""
+    is_patch = before is not None and before.value.whole == change.value.whole
+    return change.value.patch if is_patch and change.value.patch else change.value.whole
+
+
+def _fits(author: Operation, change: Change, before: State) -> bool:
+    """Whether the write makes exactly this of what was there before."""
+    intent = author.intent
+    if intent.key != change.key:
+        return False
+    if intent.action is Action.PATCH:
+        made = Value(before.value.whole if before else "", intent.token)
+        return change.kind is Kind.MODIFIED and change.value == made
+    wanted = Kind.ADDED if intent.action is Action.CREATE else Kind.MODIFIED
+    return change.kind is wanted and change.value == Value(intent.token)
+
+
+def _shown(change: Change) -> str:
+    return f"{change.kind} {change.key} {change.value.whole}/{change.value.patch or '-'} at revision {change.revision}"

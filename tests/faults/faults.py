@@ -1,0 +1,37 @@
+"""The ways in which a registry can be wrong that a check tells apart."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Fault(enum.StrEnum):
+    """Named as a person would name it."""
+
+    LOST_WRITE = "an acknowledged write is lost"
+    PHANTOM = "something appeared that was never written"
+    REFUSED_BUT_DONE = "a write took effect although its client was told that it did not"
+    APPLIED_TWICE = "a write took effect twice"
+    WRONG_ANSWER = "a write was answered with something else than it made"
+    LOST_UPDATE = "a write was made on another version than it was based on"
+    RESURRECTED = "a deleted object came back"
+    STALE_READ = "a read showed what was no longer so"
+    WRONG_REFUSAL = "a request was refused for a reason that did not hold"
+    REVISION_WENT_BACK = "a revision is not above those seen before the write began"
+    GAP = "a watch missed a change"
+    DUPLICATE = "a watch told a change twice"
+    REORDERED = "a watch told changes out of order"
+    DISAGREEMENT = "two watches tell different changes under one revision"
+    TROUBLE = "a client got an answer that it must not get"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A fault, and where it shows."""
+
+    fault: Fault
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.fault}: {self.text}"

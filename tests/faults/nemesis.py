@@ -1,0 +1,111 @@
+"""Harm to processes, whatever they are: servers, or members of the store behind them.
+
+Nothing here knows what a process does; who gives a victim says how it is started, and when it is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Victim(Protocol):
+    """A process that can be lost and started again."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+
+    async def ended(self) -> None:
+        """Returns when the process that was killed is gone, and nothing of it is left to be waited for."""
+
+    async def start(self) -> None:
+        """Starts it again on what it had, and returns when it is up."""
+
+
+class Nemesis(Protocol):
+    """Does harm when told, one thing at a time."""
+
+    async def strike(self) -> str:
+        """Does harm once, and says what. What it leaves undone, ``heal`` undoes."""
+
+    async def heal(self) -> None:
+        """Brings everything back, so that the system can recover. Idempotent."""
+
+
+def kill(pid: int) -> None:
+    """As by ``kill -9``: the process gets to do nothing more."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def pause(pid: int) -> None:
+    """The process stands still, with its connections open, as on a machine that hangs."""
+    os.kill(pid, signal.SIGSTOP)
+
+
+def resume(pid: int) -> None:
+    """A paused process goes on, and believes that no time has passed."""
+    os.kill(pid, signal.SIGCONT)
+
+
+class Killing:
+    """Kills a process and leaves it dead for a while."""
+
+    def __init__(self, victim: Victim, *, seconds: float = 0.0) -> None:
+        self._victim, self._seconds = victim, seconds
+        self._is_down = False
+
+    async def strike(self) -> str:
+        self._is_down = True
+        kill(self._victim.pid)
+        await self._victim.ended()
+        await asyncio.sleep(self._seconds)
+        await self.heal()
+        return f"killed {self._victim.name}"
+
+    async def heal(self) -> None:
+        if self._is_down:
+            await self._victim.start()
+            self._is_down = False
+
+
+class Pausing:
+    """Stops a process for a while."""
+
+    def __init__(self, victim: Victim, *, seconds: float) -> None:
+        self._victim, self._seconds = victim, seconds
+        self._paused = 0
+
+    async def strike(self) -> str:
+        self._paused = self._victim.pid
+        pause(self._paused)
+        await asyncio.sleep(self._seconds)
+        await self.heal()
+        return f"paused {self._victim.name} for {self._seconds:g} s"
+
+    async def heal(self) -> None:
+        if self._paused:
+            resume(self._paused)
+            self._paused = 0
+
+
+class OneOf:
+    """Strikes with one of several, by chance."""
+
+    def __init__(self, choices: Sequence[Nemesis], *, rng: random.Random) -> None:
+        self._choices, self._rng = list(choices), rng
+
+    async def strike(self) -> str:
+        return await self._rng.choice(self._choices).strike()
+
+    async def heal(self) -> None:
+        for choice in self._choices:
+            await choice.heal()

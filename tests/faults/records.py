@@ -1,0 +1,177 @@
+"""What clients did and saw: the record that a check is made on.
+
+Every write puts a token of its own into the object, so what a change shows says which write made it. Times are
+those of one monotonic clock in the process of the clients.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Value(NamedTuple):
+    """What the workload keeps in an object: the token of its last whole write, and of the last patch since."""
+
+    whole: str
+    patch: str | None = None
+
+
+class Version(NamedTuple):
+    """An object at one revision."""
+
+    revision: int
+    uid: str
+    value: Value
+
+
+State = Version | None
+"""A key at some moment; None: it does not exist."""
+
+
+class Kind(enum.StrEnum):
+    """How a watch names a change."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Change(NamedTuple):
+    """What a watch tells of one revision. A deletion shows the last value, under the revision of the deletion."""
+
+    revision: int
+    kind: Kind
+    key: str
+    uid: str
+    value: Value
+
+
+class Action(enum.StrEnum):
+    """What a client asks for."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    PATCH = "patch"
+    DELETE = "delete"
+    GET = "get"
+    LIST = "list"
+
+
+WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.PATCH, Action.DELETE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A request in the terms of the check.
+
+    ``expected`` is the revision that a write is made on (None: any). For a read it is the oldest revision that
+    may be shown (None: the read must show the present).
+    """
+
+    action: Action
+    key: str = ""
+    token: str = ""
+    expected: int | None = None
+
+
+class Result(enum.StrEnum):
+    """What became of a request, as far as its client knows."""
+
+    OK = "ok"
+    EXISTS = "exists"
+    """Refused: the key is there already."""
+    ABSENT = "absent"
+    """Refused: the key is not there."""
+    CONFLICT = "conflict"
+    """Refused: the key is not at the expected revision."""
+    REFUSED = "refused"
+    """Not done, for reasons that say nothing about the key."""
+    UNKNOWN = "unknown"
+    """Lost, late or failed: it may have happened, or may yet happen."""
+    UNEXPECTED = "unexpected"
+    """An answer that the workload should never get; ``text`` has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """An answer. A deletion answers the uid alone, a list its revision and ``items``, the others a version."""
+
+    result: Result
+    revision: int = 0
+    uid: str = ""
+    version: State = None
+    items: Mapping[str, Version] | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A request from when it was about to be sent to when its answer was complete (never: infinity)."""
+
+    client: str
+    intent: Intent
+    invoked: float
+    answered: float
+    outcome: Outcome
+
+    @property
+    def is_write(self) -> bool:
+        return self.intent.action in WRITES
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.outcome.result is Result.OK
+
+    def __str__(self) -> str:
+        intent = self.intent
+        parts = [f"{self.client}: {intent.action}", intent.key, intent.token]
+        parts += [] if intent.expected is None else [f"on revision {intent.expected}"]
+        until = "no answer" if math.isinf(self.answered) else f"{self.answered:.6f}"
+        return f"{' '.join(part for part in parts if part)} ({self.invoked:.6f} to {until}: {self.outcome.result})"
+
+
+class Sight(NamedTuple):
+    """A change as a watcher got it; ``change`` is None for a bookmark."""
+
+    at: float
+    revision: int
+    change: Change | None
+
+
+@dataclass(slots=True, kw_only=True)
+class WatchRecord:
+    """All that one watcher got since ``start``, over all of its connections."""
+
+    name: str
+    start: int
+    sights: list[Sight] = field(default_factory=list)
+    connections: int = 0
+    troubles: list[str] = field(default_factory=list)
+    """Answers that a watch which resumes in time must not get, such as 410."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """A whole run: what there was when it began, and everything since.
+
+    ``end`` is a revision that every watcher was waited for.
+    """
+
+    start: int
+    initial: Mapping[str, Version]
+    operations: Sequence[Operation]
+    watches: Sequence[WatchRecord]
+    end: int
+
+    def lines(self) -> list[str]:
+        """Everything in the order of time, for a person who looks for the cause of a violation."""
+        told = [(operation.invoked, f"{operation} {operation.outcome}") for operation in self.operations]
+        for watch in self.watches:
+            told += [
+                (sight.at, f"{watch.name}: {sight.change or 'BOOKMARK'} {sight.revision}") for sight in watch.sights
+            ]
+        return [f"{at:.6f} {text}" for at, text in sorted(told)]

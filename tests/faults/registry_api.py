@@ -1,0 +1,109 @@
+"""The check's terms in the registry's: intents as requests, answers as outcomes, watch events as changes.
+
+An object keeps the token of its last whole write as its cloud provider, and that of a patch as a label.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from tests.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
+from tests.faults.connections import Answer
+from tests.faults.records import Action, Change, Intent, Kind, Outcome, Result, Value, Version
+
+LABEL = "patched"
+JSON = "application/json"
+
+OK, CREATED, NOT_FOUND, CONFLICT, TOO_MANY, FIRST_OF_SERVER = 200, 201, 404, 409, 429, 500
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    body: bytes = b""
+    content_type: str = ""
+
+
+def request_of(intent: Intent) -> Request:
+    expected = {} if intent.expected is None else {"resourceVersion": str(intent.expected)}
+    path = path_of(intent.key)
+    match intent.action:
+        case Action.CREATE:
+            return Request("POST", CLUSTERS, _encoded(cluster(intent.key, intent.token)), JSON)
+        case Action.UPDATE:
+            return Request("PUT", path, _encoded(cluster(intent.key, intent.token, **expected)), JSON)
+        case Action.PATCH:
+            patch = {"metadata": {"labels": {LABEL: intent.token}, **expected}}
+            return Request("PATCH", path, _encoded(patch), MERGE_PATCH)
+        case Action.DELETE:
+            options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": expected}
+            return Request("DELETE", path, _encoded(options), JSON)
+        case Action.GET:
+            return Request("GET", _with_query(path, expected))
+        case Action.LIST:
+            return Request("GET", _with_query(CLUSTERS, expected))
+
+
+def outcome_of(intent: Intent, answer: Answer) -> Outcome:
+    """What an answer says. One that makes no sense is ``UNEXPECTED``, and for the check to report."""
+    try:
+        body = json.loads(answer.body)
+        if answer.status in (OK, CREATED):
+            return _success(intent, body)
+        return Outcome(result=_refusal(intent, answer.status, str(body.get("reason"))), text=_text(answer))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Outcome(result=Result.UNEXPECTED, text=_text(answer))
+
+
+def watch_path(*, since: int, seconds: int) -> str:
+    query = {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+    return f"{CLUSTERS}?{urlencode(query)}"
+
+
+def version_of(obj: dict[str, Any]) -> Version:
+    metadata = obj["metadata"]
+    value = Value(obj["spec"]["cloudProvider"]["name"], metadata.get("labels", {}).get(LABEL))
+    return Version(int(metadata["resourceVersion"]), metadata["uid"], value)
+
+
+def change_of(event: dict[str, Any]) -> Change:
+    revision, uid, value = version_of(event["object"])
+    return Change(revision, Kind(event["type"]), event["object"]["metadata"]["name"], uid, value)
+
+
+def _success(intent: Intent, body: dict[str, Any]) -> Outcome:
+    if intent.action is Action.DELETE:
+        return Outcome(result=Result.OK, uid=body["details"]["uid"])
+    if intent.action is Action.LIST:
+        items = {item["metadata"]["name"]: version_of(item) for item in body["items"]}
+        return Outcome(result=Result.OK, revision=int(body["metadata"]["resourceVersion"]), items=items)
+    version = version_of(body)
+    return Outcome(result=Result.OK, revision=version.revision, uid=version.uid, version=version)
+
+
+def _refusal(intent: Intent, status: int, reason: str) -> Result:
+    if status >= FIRST_OF_SERVER:
+        return Result.UNKNOWN
+    if status == TOO_MANY:
+        return Result.REFUSED
+    if status == NOT_FOUND and intent.action is not Action.CREATE:
+        return Result.ABSENT
+    if status == CONFLICT and intent.action is Action.CREATE and reason == "AlreadyExists":
+        return Result.EXISTS
+    if status == CONFLICT and intent.action in (Action.UPDATE, Action.PATCH, Action.DELETE):
+        return Result.CONFLICT
+    return Result.UNEXPECTED
+
+
+def _text(answer: Answer) -> str:
+    return f"{answer.status} {answer.body[:500].decode(errors='replace')}"
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _with_query(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

@@ -1,0 +1,90 @@
+"""What clients make of answers, of none, and of replicas that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.faults.checking import check
+from tests.faults.connections import Answer, Connection, LostError, Target, UnreachableError
+from tests.faults.records import Action, Intent, Result
+from tests.faults.registry_api import outcome_of
+from tests.faults.servers import Server
+from tests.faults.workload import Size, Workload
+
+
+def outcome(action: Action, status: int, reason: str = "") -> Result:
+    body = json.dumps({"kind": "Status", "reason": reason}).encode()
+    return outcome_of(Intent(action=action, key="a"), Answer(status, body)).result
+
+
+@pytest.mark.parametrize("status", [500, 503, 504])
+@pytest.mark.parametrize("action", list(Action))
+def test_after_a_failure_of_the_server_the_outcome_is_unknown(action: Action, status: int) -> None:
+    assert outcome(action, status) is Result.UNKNOWN
+
+
+def test_a_request_that_was_not_let_in_did_nothing() -> None:
+    assert outcome(Action.UPDATE, 429) is Result.REFUSED
+
+
+def test_refusals_say_what_the_key_is() -> None:
+    assert outcome(Action.CREATE, 409, "AlreadyExists") is Result.EXISTS
+    assert outcome(Action.UPDATE, 409, "Conflict") is Result.CONFLICT
+    assert outcome(Action.GET, 404, "NotFound") is Result.ABSENT
+
+
+def test_answers_that_no_request_of_the_workload_should_get_are_kept() -> None:
+    assert outcome(Action.CREATE, 409, "Conflict") is Result.UNEXPECTED
+    assert outcome(Action.CREATE, 404) is Result.UNEXPECTED
+    assert outcome(Action.UPDATE, 422) is Result.UNEXPECTED
+    assert outcome(Action.GET, 200) is Result.UNEXPECTED
+    torn = outcome_of(Intent(action=Action.GET, key="a"), Answer(200, b'{"metadata":'))
+    assert (torn.result, torn.text) == (Result.UNEXPECTED, '200 {"metadata":')
+
+
+def nobody() -> Target:
+    """An address where nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    return Target(url=url, trust=ssl.create_default_context(), token="none")
+
+
+async def test_where_nobody_listens_nothing_is_sent() -> None:
+    with pytest.raises(UnreachableError, match=r"https://127\.0\.0\.1:"):
+        await Connection.open(nobody())
+
+
+async def test_an_answer_that_does_not_come_is_lost() -> None:
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    connection = Connection(replace(nobody(), url=f"http://127.0.0.1:{port}"), reader, writer)
+    with pytest.raises(LostError, match="GET /readyz: no answer in time"):
+        await connection.exchange("GET", "/readyz", patience=0.05)
+    connection.close()
+    for accepted in writers:
+        accepted.close()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_clients_go_on_to_a_replica_that_is_there(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    async with server.running():
+        workload = Workload([nobody(), server.target()], seed=1, size=Size(writers=2, readers=1, watchers=2))
+        async with workload.running():
+            while workload.operations < 50:
+                await workload.checkpoint()
+    verdict = check(workload.record(), sole_writer=True)
+    assert verdict.violations == [], verdict.report()
+    assert verdict.acknowledged > 0
+    assert verdict.connections == 3

@@ -1,0 +1,164 @@
+"""Eight who write, some who read and some who watch, all at once, for as long as something else goes on.
+
+Given the addresses of one or more replicas. All choices come from a seed; how they fall together in time does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tests.faults.clients import Client, Reader, Watcher, Writer
+from tests.faults.connections import PATIENCE, Target
+from tests.faults.records import Action, Intent, Operation, Record, Version
+
+KEYS = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel")
+SENTINEL = "sentinel"
+CATCH_UP_SECONDS = 60.0
+REREAD_REVISIONS = 50_000
+"""How far back the whole history is read again at the end: well within what a store keeps."""
+
+
+class WatchStalledError(AssertionError):
+    """A watcher was not told what it should have been; the record says so too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many do what."""
+
+    writers: int = 8
+    readers: int = 2
+    watchers: int = 2
+
+
+class Workload:
+    """Use it as ``async with workload.running():``; the record is complete after that.
+
+    After an error it ends there, and can still be judged: nothing is then said about what watches told too late.
+    """
+
+    def __init__(
+        self, targets: Sequence[Target], *, seed: int, size: Size | None = None, patience: float = PATIENCE
+    ) -> None:
+        self._targets, self._seed, self._size = list(targets), seed, size or Size()
+        self._patience = patience
+        self._operations: list[Operation] = []
+        self._clients: list[Client] = []
+        self._watchers: list[Watcher] = []
+        self._observer = self._client("observer")
+        self._start, self._end = 0, 0
+        self._initial: dict[str, Version] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Works while the block runs, then stops, and has all watchers come to the end. Raises WatchStalledError."""
+        stopping = asyncio.Event()
+        try:
+            await self._look_around()
+            async with asyncio.TaskGroup() as group:
+                watches = self._begin_watches(group)
+                working = self._begin_work(group, stopping)
+                yield
+                stopping.set()
+                await asyncio.wait(working)
+                watches += await self._finish(group)
+                for watch in watches:
+                    watch.cancel()
+        finally:
+            for client in self._clients:
+                client.close()
+
+    async def checkpoint(self) -> None:
+        """Lists everything, for the check to compare with what was known, and waits for all watchers to have it."""
+        listed = await self._observer.perform_until_ok(Intent(action=Action.LIST))
+        # Not the list's own revision: others than clusters may have changed since the newest cluster did.
+        newest = max((version.revision for version in (listed.items or {}).values()), default=0)
+        await self._watchers_reach(newest)
+
+    @property
+    def operations(self) -> int:
+        """How many were done so far."""
+        return len(self._operations)
+
+    def record(self) -> Record:
+        """All that was done and seen."""
+        return Record(
+            start=self._start,
+            initial=self._initial,
+            operations=self._operations,
+            watches=[watcher.record for watcher in self._watchers],
+            end=self._end,
+        )
+
+    async def _look_around(self) -> None:
+        listed = await self._observer.perform_until_ok(Intent(action=Action.LIST))
+        self._start, self._initial = listed.revision, dict(listed.items or {})
+
+    def _begin_watches(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        return [
+            self._begin_watch(group, name=f"watcher-{number}", start=self._start)
+            for number in range(self._size.watchers)
+        ]
+
+    def _begin_watch(self, group: asyncio.TaskGroup, *, name: str, start: int) -> asyncio.Task[None]:
+        shifted = self._shifted(len(self._watchers))
+        watcher = Watcher(name, shifted, start=start, patience=self._patience)
+        self._watchers.append(watcher)
+        return group.create_task(watcher.work())
+
+    def _begin_work(self, group: asyncio.TaskGroup, stopping: asyncio.Event) -> list[asyncio.Task[None]]:
+        known = dict(self._initial)
+        workers: list[Writer | Reader] = []
+        for number in range(self._size.writers):
+            name = f"writer-{number}"
+            workers.append(Writer(self._client(name, shift=number), keys=KEYS, known=known, rng=self._rng(name)))
+        for number in range(self._size.readers):
+            name = f"reader-{number}"
+            workers.append(Reader(self._client(name, shift=number), keys=KEYS, rng=self._rng(name)))
+        return [group.create_task(worker.work(stopping)) for worker in workers]
+
+    async def _finish(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Makes one last change that everybody must be told, and has one more watcher read the past again."""
+        await self.checkpoint()
+        self._end = await self._last_change()
+        since = max(self._start, self._end - REREAD_REVISIONS)
+        task = self._begin_watch(group, name="late-watcher", start=since)
+        await self._watchers_reach(self._end)
+        return [task]
+
+    async def _last_change(self) -> int:
+        """A create is answered with its revision, however often it takes: each time under another name."""
+        attempt = 0
+        while True:
+            attempt += 1
+            name = f"{SENTINEL}-{attempt}"
+            outcome = await self._observer.perform(Intent(action=Action.CREATE, key=name, token=name))
+            if outcome.revision:
+                return outcome.revision
+
+    async def _watchers_reach(self, revision: int) -> None:
+        for watcher in self._watchers:
+            try:
+                async with asyncio.timeout(CATCH_UP_SECONDS):
+                    await watcher.reach(revision)
+            except TimeoutError as error:
+                trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
+                watcher.record.troubles.append(trouble)
+                raise WatchStalledError(f"{watcher.record.name}: {trouble}") from error
+
+    def _client(self, name: str, *, shift: int = 0) -> Client:
+        client = Client(name, self._shifted(shift), operations=self._operations, patience=self._patience)
+        self._clients.append(client)
+        return client
+
+    def _shifted(self, number: int) -> list[Target]:
+        """The replicas in turn, so that the clients spread over them."""
+        number %= len(self._targets)
+        return self._targets[number:] + self._targets[:number]
+
+    def _rng(self, name: str) -> random.Random:
+        return random.Random(f"{self._seed} {name}")
