@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 # What `make test` runs kubectl with; `make conformance` fetches the rest itself.
-TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
+TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 etcd-3.5 etcdctl-3.5
 # Pinned here and not in the lock: it makes the lock.
 PIP_TOOLS := pip-tools==7.6.2
 
@@ -68,6 +68,11 @@ format: setup ## Format the code and mend what can be mended by itself
 .PHONY: bench-apply
 bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
 	$(BIN)/python tools/bench_apply.py $(ARGS)
+
+.PHONY: crash-test
+crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
+	@echo "==> Killing the server in the midst of its work, again and again"
+	@$(BIN)/python -m tests.faults.crashing $(ARGS)
 
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter

@@ -127,6 +127,21 @@ def test_every_program_of_the_versions_file_is_pinned() -> None:
         assert len(bytes.fromhex(pinned.sha256)) == hashlib.sha256().digest_size
 
 
+def test_etcd_and_its_client_are_of_one_release() -> None:
+    etcd, etcdctl = programs.find("etcd-3.5"), programs.find("etcdctl-3.5")
+    assert (etcd.package, etcd.sha256) == (etcdctl.package, etcdctl.sha256)
+    assert (etcd.path().name, etcdctl.path().name) == ("etcd", "etcdctl")
+
+
+def test_everything_that_make_fetches_for_the_tests_is_known() -> None:
+    makefile = programs.VERSIONS_FILE.parent.parent / "Makefile"
+    (line,) = [line for line in makefile.read_text().splitlines() if line.startswith("TEST_PROGRAMS :=")]
+    named = line.split(":=")[1].split()
+    assert "etcd-3.5" in named
+    for name in named:
+        programs.find(name)
+
+
 def test_an_unknown_program_names_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert programs.main(["path", "kubectl-0.1"]) == 1
     assert "kubectl-1.36" in capsys.readouterr().err
