@@ -109,7 +109,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         "--request-timeout: must be longer",
         "--min-request-timeout: must be longer",
         "--watch-cache: false is not supported yet",
-        "--storage-backend: etcd3 is not supported yet",
+        "--storage-backend: etcd3 needs to know where etcd is",
         "--v: must not be negative",
         '"VersionTLS10" is not one of',
         '"maybe" is not one of',

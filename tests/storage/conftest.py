@@ -1,3 +1,5 @@
+"""Stores for tests: any engine's, fresh and empty, and closed afterwards."""
+
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -5,7 +7,8 @@ import pytest
 
 from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.sqlite import SQLiteStorage
-from tests.storage.engines import ENGINES, Engine
+from clusterregistry.storage.waiting import SeenRevision
+from tests.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
 
 
 @pytest.fixture(params=ENGINES)
@@ -18,6 +21,38 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 @pytest.fixture
 async def store(engine: Engine) -> Storage:
     return await engine.open()
+
+
+@pytest.fixture(params=SOLE_WRITERS)
+async def sole_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
+    """A store that nobody else writes to: what interface.py promises for such a one alone."""
+    engine = SOLE_WRITERS[request.param](tmp_path)
+    yield await engine.open()
+    await engine.close()
+
+
+@pytest.fixture(params=SHARED)
+async def shared_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SharedEngine]:
+    engine = SHARED[request.param](tmp_path)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def pair(shared_engine: SharedEngine) -> tuple[Storage, Storage]:
+    """One store, opened twice."""
+    return await shared_engine.open(), await shared_engine.open_second()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a store wait for a revision not for seconds, but only for a moment."""
+    reach = SeenRevision.reach
+
+    async def reach_soon(seen: SeenRevision, revision: int, *, seconds: float) -> None:
+        await reach(seen, revision, seconds=min(seconds, 0.5))
+
+    monkeypatch.setattr(SeenRevision, "reach", reach_soon)
 
 
 @pytest.fixture

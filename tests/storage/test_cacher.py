@@ -8,7 +8,7 @@ import pytest
 
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
-from clusterregistry.storage.interface import Event, KeyValue, Page, Sink, Subscription
+from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
 from clusterregistry.storage.sqlite import SQLiteStorage
 
 
@@ -71,11 +71,18 @@ class Spy:
     def problem(self) -> str:
         return self.inner.problem()
 
-    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,
+        interrupted: Interrupted | None = None,
+    ) -> Subscription:
         if prefix:  # not the cache itself
             return self.inner.subscribe(prefix, sink)
         self._feed = sink
-        return self.inner.subscribe(prefix, self._pass_on)
+        return self.inner.subscribe(prefix, self._pass_on, progressed=progressed, interrupted=interrupted)
 
     def release(self) -> None:
         events, self.withheld = self.withheld or [], None
@@ -289,15 +296,26 @@ async def test_around_a_shared_store_a_read_waits_for_what_was_written_before_it
     spy.withheld = []
     await spy.create("/a", b"1")  # as another replica would
     assert cacher.peek("/a") is None
-    reads = asyncio.gather(
-        cacher.get("/a"), cacher.list("/"), cacher.history("/", after=1), cacher.list("/", revision=2)
-    )
+    reads = asyncio.gather(cacher.get("/a"), cacher.list("/"), cacher.list("/", revision=2))
     await asyncio.sleep(0)
     assert not reads.done()
     spy.release()
-    item, page, events, past = await reads
+    item, page, past = await reads
     assert item == KeyValue("/a", b"1", 2)
-    assert (len(page.items), len(events), len(past.items)) == (1, 1, 1)
+    assert (len(page.items), len(past.items)) == (1, 1)
+
+
+async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite: SQLiteStorage) -> None:
+    spy = Spy(sqlite, sole_writer=False)
+    cacher = await Cacher.open(spy, "/")
+    spy.withheld = []
+    await spy.create("/a", b"1")
+    heard: list[Event] = []
+    cacher.subscribe("/", heard.extend)
+    assert await cacher.history("/", after=1) == []
+    spy.release()
+    assert [event.revision for event in heard] == [2]
+    assert list(await cacher.history("/", after=1)) == heard
 
 
 async def test_around_a_shared_store_that_sends_no_events_reads_go_to_the_store(
@@ -311,8 +329,7 @@ async def test_around_a_shared_store_that_sends_no_events_reads_go_to_the_store(
     spy.reads.clear()
     assert await cacher.get("/a") == KeyValue("/a", b"1", 2)
     assert len((await cacher.list("/")).items) == 1
-    assert len(await cacher.history("/", after=1)) == 1
-    assert spy.reads == ["get", "list", "history"]
+    assert spy.reads == ["get", "list"]
 
 
 async def test_a_load_that_fails_leaves_no_subscription(sqlite: SQLiteStorage) -> None:

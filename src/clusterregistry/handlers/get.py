@@ -12,17 +12,18 @@ from clusterregistry.registry.listing import parse_revision, wait_until_fresh
 
 
 async def get(scope: Scope, request: Request) -> Answer:
-    """The object as of now; with a resourceVersion, not older than that."""
+    """The object as of now; with a resourceVersion not older than that, which 0 never is."""
     representation = wanted(request)
-    include = ""
+    include, any_version = "", False
     if request.query_string:
         include = request.query.first("includeObject")
         if truth(request.query.first("export", "false")):
             raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         revision = parse_revision(request.query.first("resourceVersion"))
+        any_version = bool(request.query.first("resourceVersion"))
         if revision:
             await wait_until_fresh(scope.store, revision)
-    kv = await scope.store.get(request.info.name)
+    kv = await scope.store.get(request.info.name, any_version=any_version)
     return representations.object_response(scope, kv, representation, include=include)
 
 

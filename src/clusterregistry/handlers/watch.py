@@ -157,7 +157,9 @@ class _Session:
     async def _send_existing(self, send: Send, watcher: Watcher) -> int:
         store, options = self._scope.store, self._options
         try:
-            page = await store.storage.list(store.prefix)
+            # 0 is any version, such as the one that we have though the storage may be out of reach.
+            known = store.storage.revision if options.resource_version == "0" else 0
+            page = await store.storage.list(store.prefix, revision=known)
         except StorageError as error:
             raise interpreting.api_error(error) from error
         selected = (kv for kv in page.items if options.selects_all or options.selects(kv))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterregistry.authz import modes
-from clusterregistry.options import checks
+from clusterregistry.options import checks, etcd
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
@@ -22,6 +22,7 @@ from clusterregistry.options.problems import OptionsError, Problem, nearest
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
 from clusterregistry.pki.layout import Layout
+from clusterregistry.storage.etcd.settings import EtcdSettings
 
 MODES_LATER = ("Webhook",)
 
@@ -49,6 +50,8 @@ class CompletedOptions:
     """Authorities whose client certificates are accepted: the generated one, then the operator's."""
     server_url: str
     """Where clients find this server, such as ``https://127.0.0.1:8443``."""
+    etcd: EtcdSettings | None
+    """How to reach the etcd that keeps the objects; None: SQLite keeps them in the data directory."""
     warnings: tuple[str, ...]
     """What the operator should hear although it is no mistake."""
 
@@ -92,6 +95,7 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
         client_ca_files=(layout.ca_certificate, *((_absolute(client_ca),) if client_ca else ())),
         server_url=_server_url(serving),
+        etcd=etcd.settings(options.storage),
         warnings=warnings,
     )
 
@@ -114,6 +118,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems = checks.readable_file("--client-ca-file", options.authentication.client_ca_file)
     problems += checks.readable_file("--token-auth-file", options.authentication.token_auth_file)
     problems += _mode_problems(options.authorization.authorization_mode)
+    problems += etcd.problems(options.storage)
     if not options.storage.watch_cache:
         problems.append(Problem("--watch-cache", "false is not supported yet"))
     if options.general.v < 0:

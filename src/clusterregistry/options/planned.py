@@ -34,14 +34,6 @@ _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
         "authorization-webhook",
     ),
     "authorization": ("authorization-filtered-lists", "authorization-always-allow"),
-    "etcd": (
-        "etcd-servers",
-        "etcd-prefix",
-        "etcd-cafile",
-        "etcd-certfile",
-        "etcd-keyfile",
-        "etcd-compaction-interval",
-    ),
     "audit log": (
         "audit-policy-file",
         "audit-log-path",

@@ -81,14 +81,16 @@ async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
         wanted = parse_revision(options.resource_version)
     except errors.APIError as error:
         raise errors.bad_request(f"invalid resource version: {error}") from None
-    if not wanted:
+    if not wanted and options.resource_version:
         # As kube-apiserver does: with resourceVersion=0 the cache answers, and answers all of it.
-        return 0, 0 if options.resource_version == "0" else options.limit
+        return store.storage.revision, 0
+    if not wanted:
+        return 0, options.limit
     match = options.resource_version_match
     exact = match == EXACT or (not match and options.limit > 0)
     if not exact:
         await wait_until_fresh(store, wanted)
-        return 0, options.limit
+        return store.storage.revision, options.limit
     if wanted > store.storage.revision:
         # As kube-apiserver's storage does: it neither waits for that one revision nor asks to try again.
         raise errors.resource_version_too_large(wanted, store.storage.revision, retry_after=0)

@@ -70,15 +70,19 @@ class Store:
 
     # Reading
 
-    async def get(self, name: str) -> KeyValue:
-        """Raises 404."""
+    async def get(self, name: str, *, any_version: bool = False) -> KeyValue:
+        """The object as of now, or with ``any_version`` as this server knows it, storage or no storage. Raises 404."""
         try:
-            kv = await self.storage.get(self.prefix + name)
+            kv = await (self._known(name) if any_version else self.storage.get(self.prefix + name))
         except StorageError as error:
             raise interpreting.api_error(error) from error
         if kv is None:
             raise self.not_found(name)
         return kv
+
+    async def _known(self, name: str) -> KeyValue | None:
+        page = await self.storage.list(self.prefix + name, revision=self.storage.revision, limit=1)
+        return page.items[0] if page.items and page.items[0].key == self.prefix + name else None
 
     def count(self) -> int:
         """How many objects there are."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from clusterregistry import __version__, catalog
 from clusterregistry.apis.meta import times
@@ -74,15 +75,32 @@ class Server:
 async def build(options: CompletedOptions) -> AsyncIterator[Server]:
     """A server over its storage, which is closed at the end. Raises StorageUnavailable."""
     async with contextlib.AsyncExitStack() as stack:
-        backend = await _open_storage(options.data_dir / DATABASE)
+        backend = await _open_storage(options)
         stack.push_async_callback(backend.close)
         served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
-        compacting = asyncio.create_task(keep_compacting(backend, MonotonicClock()))
-        stack.push_async_callback(_cancel, compacting)
+        if compaction := _compaction(options, backend):
+            stack.push_async_callback(_cancel, asyncio.create_task(compaction))
         yield _assemble(options, served)
 
 
-async def _open_storage(path: Path) -> Storage:
+async def _open_storage(options: CompletedOptions) -> Storage:
+    if options.etcd is None:
+        return await _open_sqlite(options.data_dir / DATABASE)
+    # Only here: grpc takes its time to import, and most servers do without.
+    from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415
+
+    return await EtcdStorage.open(options.etcd)
+
+
+def _compaction(options: CompletedOptions, backend: Storage) -> Coroutine[Any, Any, None] | None:
+    """What shortens the history, unless that is left to others."""
+    if options.etcd is None:
+        return keep_compacting(backend, MonotonicClock())
+    seconds = options.etcd.compaction_seconds
+    return keep_compacting(backend, MonotonicClock(), interval=seconds, retention=seconds) if seconds else None
+
+
+async def _open_sqlite(path: Path) -> Storage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -51,6 +51,12 @@ class Event:
 Sink = Callable[[Sequence[Event]], None]
 """Takes committed events in the order of their revisions. Called on the loop; must not block or raise."""
 
+Progressed = Callable[[int], None]
+"""Told a revision up to which there are no more events than those handed out."""
+
+Interrupted = Callable[[], None]
+"""Told that events may have been missed: who keeps a copy has to read everything anew."""
+
 
 class Subscription(Protocol):
     """An open watch."""
@@ -95,13 +101,24 @@ class Storage(Protocol):
         """Removes the key if it is at revision ``expected``. Raises KeyNotFound, RevisionConflict."""
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
-        """The events with a revision above ``after`` that are committed now, the oldest ``limit`` (0: all) of them.
+        """The events with a revision above ``after``, up to ``revision``: the oldest ``limit`` (0: all) of them.
 
         Raises RevisionCompacted.
         """
 
-    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
-        """Feeds the sink every event committed from now on, before the write that made it returns."""
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,
+        interrupted: Interrupted | None = None,
+    ) -> Subscription:
+        """Feeds the sink every event committed from now on.
+
+        The ``sole_writer`` of a store does so before the write that made it returns, others soon after. They also
+        tell of revisions without an event here (``progressed``), and of a gap that they could not bridge.
+        """
 
     def count(self, prefix: str) -> int:
         """How many keys with a prefix there are, as far as this store has seen; for metrics."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from clusterregistry.storage.interface import Event, Sink, Subscription
+from clusterregistry.storage.interface import Event, Interrupted, Progressed, Sink, Subscription
 
 _log = logging.getLogger(__name__)
 
@@ -20,8 +20,16 @@ class Publisher:
     def __init__(self) -> None:
         self._groups: dict[str, dict[_Subscriber, None]] = {}
 
-    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,
+        interrupted: Interrupted | None = None,
+    ) -> Subscription:
         subscriber = _Subscriber(prefix, sink, self._groups)
+        subscriber.progressed, subscriber.interrupted = progressed, interrupted
         self._groups.setdefault(prefix, {})[subscriber] = None
         return subscriber
 
@@ -33,13 +41,30 @@ class Publisher:
                 for subscriber in subscribers:
                     subscriber.take(matching)
 
+    def progress(self, revision: int) -> None:
+        """Tells those who want to know that all events up to the revision are handed out."""
+        for subscriber in self._all():
+            if subscriber.progressed:
+                subscriber.progressed(revision)
+
+    def interrupt(self) -> None:
+        """Tells those who want to know that events may be missing."""
+        for subscriber in self._all():
+            if subscriber.interrupted:
+                subscriber.interrupted()
+
+    def _all(self) -> list[_Subscriber]:
+        return [subscriber for group in self._groups.values() for subscriber in group]
+
 
 class _Subscriber:
-    __slots__ = ("_groups", "_prefix", "_sink")
+    __slots__ = ("_groups", "_prefix", "_sink", "interrupted", "progressed")
 
     def __init__(self, prefix: str, sink: Sink, groups: dict[str, dict[_Subscriber, None]]) -> None:
         self._prefix, self._groups = prefix, groups
         self._sink: Sink | None = sink
+        self.progressed: Progressed | None = None
+        self.interrupted: Interrupted | None = None
 
     def take(self, events: Sequence[Event]) -> None:
         if self._sink is None:

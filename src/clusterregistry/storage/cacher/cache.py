@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 from collections.abc import Sequence
 from itertools import islice
 
 from clusterregistry.storage.cacher.recent_events import RecentEvents
 from clusterregistry.storage.cacher.snapshots import Snapshot
-from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
-from clusterregistry.storage.interface import Event, KeyValue, Page, Sink, Storage, Subscription
+from clusterregistry.storage.errors import RevisionInFuture, StorageError, StorageUnavailable
+from clusterregistry.storage.interface import (
+    Event,
+    Interrupted,
+    KeyValue,
+    Page,
+    Progressed,
+    Sink,
+    Storage,
+    Subscription,
+)
 from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
 
 _CLOSED = "the cache is closed"
+
+_log = logging.getLogger(__name__)
 
 
 class Cacher:
@@ -29,11 +43,13 @@ class Cacher:
         self.sole_writer = backend.sole_writer
         self._snapshot = Snapshot()
         self._seen = SeenRevision(0)
+        self._loaded = 0
         self._publisher = Publisher()
         self._early: list[Event] | None = []
         self._closed = False
+        self._reloading: asyncio.Task[None] | None = None
         # All prefixes: an event of another one tells too how far the store has come.
-        self._feed = backend.subscribe("", self._receive)
+        self._feed = backend.subscribe("", self._receive, progressed=self._progress, interrupted=self._reload)
 
     @classmethod
     async def open(
@@ -66,7 +82,7 @@ class Cacher:
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
-        if not key.startswith(self._prefix) or not (self.sole_writer or await self._catch_up()):
+        if not key.startswith(self._prefix) or not await self._is_current():
             return await self._backend.get(key)
         return self._snapshot.items.get(key)
 
@@ -84,8 +100,7 @@ class Cacher:
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         """As the port says. From memory, unless it reaches too far back, such as after a restart."""
         self._check_open()
-        current = self.sole_writer or await self._catch_up()
-        if current and prefix.startswith(self._prefix) and after >= self._recent.floor:
+        if prefix.startswith(self._prefix) and after >= self._recent.floor and self._early is None:
             matching = (event for event in reversed(self._recent.after(after)) if event.key.startswith(prefix))
             return list(islice(matching, limit or None))
         return await self._backend.history(prefix, after=after, limit=limit)
@@ -102,11 +117,20 @@ class Cacher:
         self._check_open()
         return await self._backend.delete(key, expected=expected)
 
-    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
-        """As the port says. The events carry the cached instances; memory has them when the sink is called."""
-        if not prefix.startswith(self._prefix):
-            return self._backend.subscribe(prefix, sink)
-        return self._publisher.subscribe(prefix, sink)
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,
+        interrupted: Interrupted | None = None,
+    ) -> Subscription:
+        """As the port says. The events carry the cached instances; memory has them when the sink is called.
+
+        Nobody here is ever interrupted: what the store could not tell is found out by comparing.
+        """
+        source = self._publisher if prefix.startswith(self._prefix) else self._backend
+        return source.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
         return self._snapshot.count(prefix) if prefix.startswith(self._prefix) else self._backend.count(prefix)
@@ -123,42 +147,90 @@ class Cacher:
         """Stops following the store. The store itself belongs to who opened it and stays open."""
         self._closed = True
         self._feed.close()
+        if self._reloading is not None:
+            self._reloading.cancel()
         self._seen.give_up(_CLOSED)
 
     async def wait_for(self, revision: int, timeout: float = WAIT_SECONDS) -> None:  # noqa: ASYNC109 - what it is about
         """As the port says; ``timeout`` is in seconds."""
         self._check_open()
-        await self._seen.reach(revision, seconds=timeout)
+        if revision <= self.revision or self.sole_writer:
+            await self._seen.reach(revision, seconds=timeout)
+            return
+        asking = asyncio.create_task(self._have_it_ask(revision))
+        try:
+            await self._seen.reach(revision, seconds=timeout)
+        finally:
+            asking.cancel()
+
+    async def _have_it_ask(self, revision: int) -> None:
+        """A store that others write to may have to ask how far they have come: revisions need not have an event."""
+        with contextlib.suppress(StorageError):
+            await self._backend.wait_for(revision)
 
     async def _has_reached(self, revision: int) -> bool:
         """Whether memory can tell about a revision, 0 being that of now."""
         if 0 < revision <= self.revision:
-            return True
-        return (self.sole_writer or await self._catch_up()) and revision <= self.revision
+            return self._early is None
+        return await self._is_current() and revision <= self.revision
 
-    async def _catch_up(self) -> bool:
-        """Waits until memory has what the store had at the call; False when it does not get there in time."""
+    async def _is_current(self) -> bool:
+        """Whether memory has what the store had at the call: waits for it, but not for long."""
+        if self.sole_writer:
+            return True
         try:
             await self.wait_for(await self._backend.current_revision(), WAIT_SECONDS)
         except RevisionInFuture:
             return False
-        return True
+        return self._early is None
 
     async def _load(self) -> None:
         page = await self._backend.list(self._prefix)
         self._snapshot.load(page.items)
-        self._recent.floor = page.revision
-        self._seen.advance(page.revision)
+        self._go_on_from(page.revision)
+
+    def _go_on_from(self, revision: int) -> None:
+        """Memory is complete up to a revision: takes what came in the meantime, and all that will come."""
+        self._recent.forget(revision)
+        self._loaded = revision
+        self._seen.advance(revision)
         early, self._early = self._early or [], None
-        self._receive([event for event in early if event.revision > page.revision])
+        self._receive(early)
+
+    def _reload(self) -> None:
+        """The store has missed events. What they were is seen by comparing memory with all that is there now."""
+        self._early = []
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.create_task(self._compare_all())
+
+    async def _compare_all(self) -> None:
+        while True:
+            try:
+                page = await self._backend.list(self._prefix)
+            except StorageError as error:
+                _log.warning("what was missed cannot be read yet: %s", error)
+                await asyncio.sleep(1.0)
+            else:
+                break
+        missed = self._snapshot.missed(page.items, revision=page.revision)
+        self._publisher.publish([self._apply(event) for event in missed])
+        self._go_on_from(page.revision)
 
     def _receive(self, events: Sequence[Event]) -> None:
         if self._early is not None:
             self._early.extend(events)
-        elif events:
+            return
+        # A store that others write to may tell late what the list at the beginning had already.
+        events = [event for event in events if event.revision > self._loaded]
+        if events:
             published = [self._apply(event) for event in events if event.key.startswith(self._prefix)]
             self._seen.advance(events[-1].revision)
             self._publisher.publish(published)
+
+    def _progress(self, revision: int) -> None:
+        if self._early is None and revision > self.revision:
+            self._publisher.progress(revision)
+            self._seen.advance(revision)
 
     def _apply(self, event: Event) -> Event:
         previous = self._snapshot.apply(event.key, event.current)

@@ -33,6 +33,17 @@ class Snapshot:
         self.items[key] = current
         return previous
 
+    def missed(self, items: Sequence[KeyValue], *, revision: int) -> list[Event]:
+        """The events that lead from here to the given keys, in the order of revisions.
+
+        What happened in between is not known: a key that is gone counts as deleted at ``revision``.
+        """
+        there = {item.key for item in items}
+        gone = [Event(key, revision, None, old) for key, old in self.items.items() if key not in there]
+        changed = [Event(item.key, item.revision, item, self.items.get(item.key)) for item in items]
+        changed = [event for event in changed if event.previous is None or event.previous.revision != event.revision]
+        return sorted(changed, key=lambda event: event.revision) + gone
+
     def count(self, prefix: str) -> int:
         start, end = self._range(prefix, "")
         return end - start

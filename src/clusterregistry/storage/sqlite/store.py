@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
-from clusterregistry.storage.interface import Event, KeyValue, Page, Sink, Subscription
+from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
 from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.failures import translated
@@ -83,7 +83,14 @@ class SQLiteStorage:
         self._check_open()
         return await self._writer.write(key, None, expected=expected)
 
-    def subscribe(self, prefix: str, sink: Sink) -> Subscription:
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,  # noqa: ARG002 - every revision has an event here
+        interrupted: Interrupted | None = None,  # noqa: ARG002 - and none is ever missed
+    ) -> Subscription:
         return self._publisher.subscribe(prefix, sink)
 
     def count(self, prefix: str) -> int:

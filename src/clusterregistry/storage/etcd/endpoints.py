@@ -1,0 +1,109 @@
+"""Calls to an etcd of several members: on one of them, and on the next when that one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from grpc.aio import AioRpcError
+
+from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.etcd import failures
+from clusterregistry.storage.etcd.members import Member, credentials
+from clusterregistry.storage.etcd.sessions import Session
+from clusterregistry.storage.etcd.settings import EtcdSettings
+
+T = TypeVar("T")
+
+ATTEMPT_SECONDS = 2.0
+"""How long one member may take to answer before another one is asked."""
+
+PATIENCE_SECONDS = 5.0
+"""How long to begin anew with other members: longer than etcd takes to choose a new leader."""
+
+_PAUSE_SECONDS = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class Endpoints:
+    """The members of an etcd, one of which is in use."""
+
+    def __init__(self, settings: EtcdSettings) -> None:
+        """Connects to nobody yet. Raises StorageUnavailable for a file that cannot be read."""
+        found = credentials(settings)
+        self.session = Session(settings)
+        self._shown = settings.shown
+        self._members = [Member(endpoint, found) for endpoint in settings.endpoints]
+        self._at = 0
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._closed = False
+
+    @property
+    def member(self) -> Member:
+        """The one in use."""
+        return self._members[self._at]
+
+    async def call(self, name: str, request: Any, *, again: bool = True, seconds: float = ATTEMPT_SECONDS) -> Any:
+        """The answer to a request, as ``persist`` gets it. One member may take ``seconds`` for it."""
+
+        async def attempt(member: Member) -> Any:
+            return await member.call(name, request, metadata=await self.session.metadata(member), seconds=seconds)
+
+        return await self.persist(attempt, again=again)
+
+    async def persist(self, attempt: Callable[[Member], Awaitable[T]], *, again: bool = True) -> T:
+        """Does something with a member, and with another one when that fails with AioRpcError.
+
+        Without ``again`` it is repeated only if it cannot have had an effect. Raises what ``failures.translated`` makes
+        of the last error.
+        """
+        self._under_way += 1
+        try:
+            return await self._persist(attempt, again=again)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    async def _persist(self, attempt: Callable[[Member], Awaitable[T]], *, again: bool) -> T:
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        may_sign_in = True
+        while not self._closed:
+            member, token = self.member, self.session.token
+            try:
+                return await attempt(member)
+            except AioRpcError as error:
+                if may_sign_in and failures.needs_new_token(error) and self.session.forget(token):
+                    may_sign_in = False
+                    continue
+                self.leave(member, error)
+                repeatable = failures.is_passing(error) if again else failures.was_not_started(error)
+                if not repeatable or asyncio.get_running_loop().time() > deadline:
+                    unsure = not again and failures.is_passing(error) and not failures.was_not_started(error)
+                    raise failures.translated(error, self._shown, unsure=unsure) from error
+            await asyncio.sleep(_PAUSE_SECONDS)
+        raise StorageUnavailable(self.closed_message)
+
+    def leave(self, member: Member, error: AioRpcError) -> None:
+        """Uses another member from now on, if this one is in use and the error may be its own."""
+        if member is not self.member or not failures.is_passing(error):
+            return
+        self._at = (self._at + 1) % len(self._members)
+        _log.info("%s: %s; going on with %s", member.endpoint, error.details(), self.member.endpoint)
+
+    @property
+    def closed_message(self) -> str:
+        return f"{self._shown}: the store is closed"
+
+    async def close(self) -> None:
+        """Lets what is under way come to an end, and begins nothing more. To be called once."""
+        self._closed = True
+        if self._under_way:
+            self._idle.clear()
+            await self._idle.wait()
+        for member in self._members:
+            await member.close()

@@ -1,0 +1,118 @@
+"""What etcd's errors mean, and grpc's."""
+
+from __future__ import annotations
+
+from grpc import StatusCode
+from grpc.aio import AioRpcError, Metadata
+
+from clusterregistry.storage.errors import StorageError, StorageUnavailable
+
+_COMPACTED = "required revision has been compacted"
+_FUTURE = "required revision is a future revision"
+_TOO_LARGE = ("request is too large", "message larger than max")
+_BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth store is old")
+DENIED = "permission denied"
+
+_NOT_STARTED = (
+    "failed to connect",
+    "errors resolving",
+    "DNS resolution failed",
+    "etcdserver: no leader",
+    "etcdserver: not leader",
+    "etcdserver: too many requests",
+    "raft proposal dropped",
+)
+"""Answers to a request that was never begun: it may be sent again."""
+
+_PASSING = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED)
+
+_REACH = "see that etcd runs and that --etcd-servers names it"
+
+_EXPLANATIONS = {
+    "database space exceeded": (
+        "its quota of space is used up",
+        "compact and defragment etcd or raise its quota, then clear the alarm (etcdctl alarm disarm)",
+    ),
+    "invalid user ID or password": (
+        "it does not accept our user and password",
+        "correct --etcd-username and what is in --etcd-password-file",
+    ),
+    "authentication is not enabled": (
+        "it knows no users",
+        "leave out --etcd-username, or have etcd ask for it (etcdctl auth enable)",
+    ),
+    "user name is empty": ("it asks for a user", "give --etcd-username and --etcd-password-file"),
+    DENIED: (
+        "our user may not use the keys under --etcd-prefix",
+        "grant its role reading and writing there (etcdctl role grant-permission ROLE readwrite PREFIX/ --prefix)",
+    ),
+    "CERTIFICATE_VERIFY_FAILED": (
+        "its certificate is not from an authority that we trust, or not for this address",
+        "give that authority with --etcd-cafile, and in --etcd-servers a name that the certificate has",
+    ),
+    "handshake failed": (
+        "it does not accept our certificate, or we have none to show",
+        "give --etcd-certfile and --etcd-keyfile, from an authority that etcd trusts and not expired",
+    ),
+    "security handshaker": ("our certificates are of no use", "correct --etcd-cafile, --etcd-certfile, --etcd-keyfile"),
+    "Handshake read failed": ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
+    "Socket closed": ("it has closed the connection", "if etcd serves TLS, write https:// in --etcd-servers"),
+}
+"""For what an error may say: the same for a person, and what an operator can do."""
+
+_GENERAL = {
+    StatusCode.UNAVAILABLE: ("it cannot be reached, or has no leader", _REACH),
+    StatusCode.DEADLINE_EXCEEDED: ("it did not answer in time", _REACH),
+}
+
+
+class CompactedError(StorageError):
+    """etcd has forgotten the revision that was asked for. It does not say what is left."""
+
+
+class NotYetError(StorageError):
+    """The revision that was asked for is in the future."""
+
+
+class TooLargeError(StorageUnavailable):
+    """A write that etcd never takes. It says nothing about others."""
+
+
+def error_of(code: StatusCode, details: str) -> AioRpcError:
+    """For what went wrong without an error of grpc's own."""
+    return AioRpcError(code, Metadata(), Metadata(), details=details)
+
+
+def was_not_started(error: AioRpcError) -> bool:
+    """Whether a request that failed so has had no effect, and will have none."""
+    return _says(error, *_NOT_STARTED)
+
+
+def is_passing(error: AioRpcError) -> bool:
+    """Whether another member, or a second later this one, may do better."""
+    return error.code() in _PASSING or was_not_started(error) or _says(error, "leader")
+
+
+def needs_new_token(error: AioRpcError) -> bool:
+    """Whether to sign in again. A watch is just denied when its token is of no use any longer."""
+    return error.code() is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, DENIED)
+
+
+def translated(error: AioRpcError, shown: str, *, unsure: bool) -> StorageError:
+    """The error to raise in place of grpc's; ``unsure`` if the request may have had an effect."""
+    if _says(error, _COMPACTED):
+        return CompactedError(error.details())
+    if _says(error, _FUTURE):
+        return NotYetError(error.details())
+    if _says(error, *_TOO_LARGE):
+        return TooLargeError(f"{shown}: it is too large ({error.details()})", remedy="raise etcd's --max-request-bytes")
+    general = _GENERAL.get(error.code(), (error.code().name, ""))
+    special = (explained for text, explained in _EXPLANATIONS.items() if _says(error, text))
+    explanation, remedy = next(special, general)
+    outcome = "; whether the write was done is not known" if unsure else ""
+    return StorageUnavailable(f"{shown}: {explanation} ({error.details()}){outcome}", remedy=remedy)
+
+
+def _says(error: AioRpcError, *texts: str) -> bool:
+    details = error.details() or ""
+    return any(text in details for text in texts)

@@ -1,0 +1,154 @@
+"""Following all changes under a prefix, whatever becomes of the member that tells them.
+
+A watch that breaks off goes on at the next member, from the revision after the last one that was heard of: nothing is
+missed and nothing comes twice. Only a history that etcd has compacted meanwhile cannot be made up for; the listener
+hears of that gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import re
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Protocol
+
+from grpc.aio import AioRpcError
+
+from clusterregistry.storage.errors import RevisionCompacted, StorageError, StorageUnavailable
+from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, PATIENCE_SECONDS, Endpoints
+from clusterregistry.storage.etcd.members import Member
+from clusterregistry.storage.etcd.watches import Wanted, answers
+
+_ASK_SECONDS = 1.0
+_QUIET_SECONDS = 3.0
+"""A member that is asked each second and says nothing for that long is not waited for any longer."""
+
+_BETWEEN_ASKING = 0.01
+_PAUSE_SECONDS = 0.2
+
+_TRUE_PROGRESS = {(3, 4): 31, (3, 5): 13}
+"""The releases from which progress is told after the events and not before."""
+
+_log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """Who wants to hear of the changes."""
+
+    def happened(self, events: Sequence[Any]) -> None:
+        """Events, as etcd tells them, in the order of their revisions; no more of the last one will follow."""
+
+    def progressed(self, revision: int) -> None:
+        """There is nothing more up to this revision."""
+
+    async def interrupted(self) -> int:
+        """What happened in the meantime is forgotten. Returns the revision after which to go on."""
+
+
+class Follower:
+    """One watch on all keys of a range, for as long as the process lives."""
+
+    def __init__(self, endpoints: Endpoints, keys: tuple[bytes, bytes], *, listener: Listener) -> None:
+        self._endpoints, self._keys, self._listener = endpoints, keys, listener
+        self._after = 0
+        self._opened = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self.progress_is_true = False
+        """Whether the member that tells of changes can be asked if there are more to come."""
+        self.problem = ""
+        """Why changes are not heard of now, for a person; empty when they are."""
+
+    async def run(self, *, after: int) -> None:
+        """Follows what happens behind a revision, until it is cancelled."""
+        self._after = after
+        while True:
+            member, token = self._endpoints.member, self._endpoints.session.token
+            try:
+                await self._follow(member)
+            except RevisionCompacted as error:
+                _log.warning("the watch on etcd was away for too long: %s", error)
+                await self._start_anew()
+            except AioRpcError as error:
+                self._broke_off(member, token, error)
+            except StorageError as error:
+                self.problem = str(error)
+            except Exception as error:  # noqa: BLE001 - the next watch may do better, and none at all is worse
+                _log.exception("the watch on etcd failed")
+                self.problem = f"the watch on etcd failed: {error!r}"
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def wait_until_open(self) -> None:
+        """Returns once the first watch is open. Raises StorageUnavailable when that takes long."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._opened.wait()
+        except TimeoutError:
+            raise StorageUnavailable(self.problem or "etcd does not answer to a watch") from None
+
+    def ask_for_progress(self) -> None:
+        """Has etcd say how far it has come, though nothing of ours may have changed."""
+        self._wanted.set()
+
+    async def _follow(self, member: Member) -> None:
+        metadata = await self._endpoints.session.metadata(member)
+        self.progress_is_true = tells_true_progress(await _version(member, metadata))
+        stream = member.watch(metadata)
+        asking = asyncio.create_task(self._keep_asking(stream))
+        try:
+            wanted = Wanted(after=self._after, keys=self._keys, from_next=not self._opened.is_set())
+            async with aclosing(answers(stream, wanted, quiet=_QUIET_SECONDS)) as batches:
+                async for events, revision in batches:
+                    self.problem = ""
+                    self._opened.set()
+                    self._hear(events, revision)
+        finally:
+            asking.cancel()
+
+    async def _keep_asking(self, stream: Any) -> None:
+        """Once a second, and when somebody wants to know. The answers show too that the member is there."""
+        with suppress(AioRpcError, asyncio.InvalidStateError):  # who reads finds out by itself
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ASK_SECONDS):
+                        await self._wanted.wait()
+                self._wanted.clear()
+                await stream.write(messages.WatchRequest(progress_request={}))
+                await asyncio.sleep(_BETWEEN_ASKING)
+
+    def _hear(self, events: list[Any], revision: int) -> None:
+        if events:
+            self._listener.happened(events)
+            self._after = events[-1].kv.mod_revision
+        elif self.progress_is_true and revision > self._after:
+            self._listener.progressed(revision)
+            self._after = revision
+
+    def _broke_off(self, member: Member, token: str, error: AioRpcError) -> None:
+        self.problem = f"the watch on etcd broke off: {error.details()}"
+        if failures.needs_new_token(error):
+            self._endpoints.session.forget(token)
+        self._endpoints.leave(member, error)
+
+    async def _start_anew(self) -> None:
+        try:
+            self._after = await self._listener.interrupted()
+        except StorageError as error:
+            self.problem = str(error)
+
+
+async def _version(member: Member, metadata: Any) -> str:
+    answer = await member.call("status", messages.StatusRequest(), metadata=metadata, seconds=ATTEMPT_SECONDS)
+    return str(answer.version)
+
+
+def tells_true_progress(version: str) -> bool:
+    """Whether a release of etcd tells of progress only after the events up to there."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    if not found:
+        return False
+    major, minor, patch = map(int, found.groups())
+    return (major, minor) > (3, 5) or patch >= _TRUE_PROGRESS.get((major, minor), math.inf)

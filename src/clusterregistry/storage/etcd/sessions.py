@@ -1,0 +1,53 @@
+"""Who we are to etcd: what goes along with each request."""
+
+from __future__ import annotations
+
+import asyncio
+
+from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.etcd import messages
+from clusterregistry.storage.etcd.members import Member, Metadata
+from clusterregistry.storage.etcd.settings import EtcdSettings
+
+_SIGN_IN_SECONDS = 2.0
+_REQUIRE_LEADER = ("hasleader", "true")
+"""Has a member without a leader say so at once, instead of waiting for one."""
+
+
+class Session:
+    """One sign-in for all members, which lasts until etcd has enough of it; without a user there is none."""
+
+    def __init__(self, settings: EtcdSettings) -> None:
+        self._settings = settings
+        self._signing_in = asyncio.Lock()
+        self.token = ""
+
+    async def metadata(self, member: Member) -> Metadata:
+        """Signs in first if need be. Raises AioRpcError, and StorageUnavailable if the password cannot be read."""
+        if not self._settings.user:
+            return (_REQUIRE_LEADER,)
+        if not self.token:
+            async with self._signing_in:
+                self.token = self.token or await self._sign_in(member)
+        return (_REQUIRE_LEADER, ("token", self.token))
+
+    def forget(self, token: str) -> bool:
+        """For a token that was refused: whether there is another one to be had."""
+        if self.token == token:
+            self.token = ""
+        return bool(token)
+
+    async def _sign_in(self, member: Member) -> str:
+        request = messages.AuthenticateRequest(name=self._settings.user, password=self._password())
+        answer = await member.call("authenticate", request, metadata=(_REQUIRE_LEADER,), seconds=_SIGN_IN_SECONDS)
+        return str(answer.token)
+
+    def _password(self) -> str:
+        """Read each time, so that it may change."""
+        path = self._settings.password_file
+        try:
+            return path.read_text().rstrip("\r\n") if path else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise StorageUnavailable(
+                f"the password for etcd cannot be read: {error}", remedy="correct --etcd-password-file"
+            ) from None

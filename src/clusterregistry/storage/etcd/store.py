@@ -1,0 +1,236 @@
+"""The port, implemented on etcd's transactions, ranges and watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from clusterregistry.storage.errors import (
+    KeyExists,
+    KeyNotFound,
+    RevisionConflict,
+    RevisionInFuture,
+    StorageUnavailable,
+)
+from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd.endpoints import Endpoints
+from clusterregistry.storage.etcd.following import Follower
+from clusterregistry.storage.etcd.ranges import INTERNAL, Range
+from clusterregistry.storage.etcd.reading import Reader
+from clusterregistry.storage.etcd.settings import EtcdSettings
+from clusterregistry.storage.etcd.writing import Writer
+from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
+from clusterregistry.storage.publishing import Publisher
+from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
+
+_COMPACTED = INTERNAL + "compacted"
+"""Under this key replicas agree on how far history is forgotten."""
+
+_SOON = 0.005
+_LATE = 0.1
+"""Seconds: how long an event takes most of the time, and when it does not look as if one comes."""
+
+
+class EtcdStorage:
+    """A store in etcd, under one prefix. Every method may raise StorageUnavailable, and does so once it is closed."""
+
+    sole_writer = False
+    """Other replicas write here too: what they wrote is heard of a moment later."""
+
+    def __init__(self, settings: EtcdSettings) -> None:
+        """For ``open``."""
+        self._range = Range(settings.prefix)
+        self._endpoints = Endpoints(settings)
+        self._reader, self._writer = Reader(self._endpoints, self._range), Writer(self._endpoints, self._range)
+        self._publisher = Publisher()
+        self._seen = SeenRevision(0)
+        self._newest_event = 0
+        self._names: set[str] = set()
+        self._follower = Follower(self._endpoints, self._range.bounds(""), listener=self)
+        self._following: asyncio.Task[None] | None = None
+        self._touched, self._touching = 0, asyncio.Lock()
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, settings: EtcdSettings) -> EtcdStorage:
+        """Connects, and follows all changes from now on; StorageUnavailable says why it cannot."""
+        storage = cls(settings)
+        try:
+            storage._following = asyncio.create_task(storage._follower.run(after=await storage._begin()))
+            await storage._follower.wait_until_open()
+        except BaseException:
+            await storage.close()
+            raise
+        return storage
+
+    async def _begin(self) -> int:
+        """Takes note of all that is there, and returns the revision that this is from. There is an event at it."""
+        revision = await self._writer.touch()
+        self._names = await self._reader.names(revision)
+        self._newest_event = revision
+        self._seen.advance(revision)
+        return revision
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        return self._seen.value
+
+    async def current_revision(self) -> int:
+        self._check_open()
+        return await self._reader.revision()
+
+    async def get(self, key: str) -> KeyValue | None:
+        self._check_open()
+        return await self._reader.get(key)
+
+    async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
+        self._check_open()
+        return await self._reader.list(prefix, revision=revision, after=after, limit=limit)
+
+    async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
+        """As the port says, up to what this store has heard of; the rest reaches those who have subscribed.
+
+        Others may have changed several keys in one revision: then there can be more than ``limit``.
+        """
+        self._check_open()
+        until = self._newest_event
+        if until <= after:
+            return ()
+        return await self._reader.history(prefix, after=after, until=until, limit=limit)
+
+    async def wait_for(self, revision: int) -> None:
+        self._check_open()
+        try:
+            await self._seen.reach(revision, seconds=_SOON)
+        except RevisionInFuture:
+            pressing = asyncio.create_task(self._press_for(revision))
+            try:
+                await self._seen.reach(revision, seconds=WAIT_SECONDS)
+            finally:
+                pressing.cancel()
+
+    async def _press_for(self, revision: int) -> None:
+        """Revisions of others' keys make no event of ours: etcd has to be asked whether there is one to come."""
+        while True:
+            if self._follower.progress_is_true:
+                self._follower.ask_for_progress()
+            else:
+                await self._have_event_behind(revision)
+            await asyncio.sleep(_LATE)
+
+    async def _have_event_behind(self, revision: int) -> None:
+        """For releases of etcd that cannot be asked. A write of ours is told after all that was before it."""
+        with suppress(StorageUnavailable):
+            if await self._reader.revision() < revision:
+                return
+            await asyncio.sleep(_LATE)
+            async with self._touching:
+                if self._touched < revision:
+                    self._touched = await self._writer.touch()
+
+    # Writing
+
+    async def create(self, key: str, value: bytes) -> int:
+        self._check_open()
+        return await self._writer.create(key, value)
+
+    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+        self._check_open()
+        return await self._writer.update(key, value, expected=expected)
+
+    async def delete(self, key: str, *, expected: int) -> int:
+        self._check_open()
+        return await self._writer.delete(key, expected=expected)
+
+    async def compact(self, revision: int) -> None:
+        """As the port says, by one replica: the one that gets its revision under an agreed key.
+
+        etcd's history belongs to all who use it; what others have compacted is gone for us too.
+        """
+        self._check_open()
+        if revision > self._seen.value and revision > (current := await self._reader.revision()):
+            raise RevisionInFuture(revision, current=current)
+        if revision > 0 and await self._agree_to_compact(revision):
+            with suppress(failures.CompactedError):
+                await self._endpoints.call("compact", messages.CompactionRequest(revision=revision))
+
+    async def _agree_to_compact(self, revision: int) -> bool:
+        """Whether it is for us to do."""
+        noted = await self._reader.get(_COMPACTED)
+        text = b"%d" % revision
+        if noted is not None and noted.value.isdigit() and int(noted.value) >= revision:
+            return False
+        try:
+            if noted is None:
+                await self._writer.create(_COMPACTED, text)
+            else:
+                await self._writer.update(_COMPACTED, text, expected=noted.revision)
+        except (KeyExists, KeyNotFound, RevisionConflict):
+            return False
+        return True
+
+    # Following
+
+    def subscribe(
+        self,
+        prefix: str,
+        sink: Sink,
+        *,
+        progressed: Progressed | None = None,
+        interrupted: Interrupted | None = None,
+    ) -> Subscription:
+        return self._publisher.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
+
+    def happened(self, events: Sequence[Any]) -> None:
+        """From the follower. Subscribers have the events when the revision counts as seen."""
+        own = self._range.events(events)
+        for event in own:
+            if event.current is None:
+                self._names.discard(event.key)
+            else:
+                self._names.add(event.key)
+        self._newest_event = events[-1].kv.mod_revision
+        self._publisher.publish(own)
+        self.progressed(self._newest_event)
+
+    def progressed(self, revision: int) -> None:
+        """From the follower."""
+        self._publisher.progress(revision)
+        self._seen.advance(revision)
+
+    async def interrupted(self) -> int:
+        """From the follower."""
+        revision = await self._begin()
+        self._publisher.interrupt()
+        return revision
+
+    # The rest
+
+    def count(self, prefix: str) -> int:
+        return sum(name.startswith(prefix) for name in self._names)
+
+    def problem(self) -> str:
+        if self._closing is not None:
+            return self._endpoints.closed_message
+        return self._writer.problem or self._follower.problem
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._seen.give_up(self._endpoints.closed_message)
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._writer.close()
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self._endpoints.close()
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise StorageUnavailable(self._endpoints.closed_message)

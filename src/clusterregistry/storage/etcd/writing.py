@@ -1,0 +1,96 @@
+"""Writes: each is one transaction on the revision of its key, and is sent once.
+
+A transaction whose answer is lost may have happened, or may still happen. That cannot be found out: even the very value
+that was to be written can be another's. So the caller is told that it is not known, and decides for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageUnavailable
+from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd.endpoints import Endpoints
+from clusterregistry.storage.etcd.ranges import TOUCHED, Range
+
+_TRY_SECONDS = 1.0
+_NEVER = -1
+"""No key is at this revision."""
+
+
+class Writer:
+    """Writes the keys of a range. Every method may raise StorageUnavailable."""
+
+    def __init__(self, endpoints: Endpoints, range_: Range) -> None:
+        self._endpoints, self._range = endpoints, range_
+        self._trying: asyncio.Task[None] | None = None
+        self.problem = ""
+        """Why writes cannot be taken now, for a person; empty when they can."""
+
+    async def create(self, key: str, value: bytes) -> int:
+        key.encode()  # a name without UTF-8 form can be asked for, but not written
+        answer = await self._write(key, _put(self._range.key(key), value), at=0)
+        if not answer.succeeded:
+            raise KeyExists(key)
+        return int(answer.header.revision)
+
+    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+        return await self._change(key, _put(self._range.key(key), value), expected)
+
+    async def delete(self, key: str, *, expected: int) -> int:
+        return await self._change(key, {"request_delete_range": {"key": self._range.key(key)}}, expected)
+
+    async def touch(self) -> int:
+        """Makes a new revision, with an event that is ours and no object's."""
+        request = messages.TxnRequest(success=[_put(self._range.key(TOUCHED), b"")])
+        return int((await self._transact(request, again=True)).header.revision)
+
+    def close(self) -> None:
+        if self._trying is not None:
+            self._trying.cancel()
+
+    async def _change(self, key: str, change: dict[str, Any], expected: int) -> int:
+        # For etcd a key that is not there is at revision 0; for us it is at none.
+        answer = await self._write(key, change, at=expected if 0 < expected < 1 << 63 else _NEVER)
+        if answer.succeeded:
+            return int(answer.header.revision)
+        found = answer.responses[0].response_range.kvs
+        if not found:
+            raise KeyNotFound(key)
+        raise RevisionConflict(key, expected=expected, actual=found[0].mod_revision)
+
+    async def _write(self, key: str, change: dict[str, Any], *, at: int) -> Any:
+        """The answer to a transaction that changes the key if it is at a revision, and reads it if it is not."""
+        name = self._range.key(key)
+        reading = {"request_range": {"key": name}}
+        request = messages.TxnRequest(compare=[messages.modified_at(name, at)], success=[change], failure=[reading])
+        return await self._transact(request, again=False)
+
+    async def _transact(self, request: Any, *, again: bool) -> Any:
+        try:
+            answer = await self._endpoints.call("txn", request, again=again)
+        except failures.TooLargeError:
+            raise
+        except StorageUnavailable as error:
+            self._note(str(error))
+            raise
+        self.problem = ""
+        return answer
+
+    def _note(self, problem: str) -> None:
+        self.problem = problem
+        if self._trying is None or self._trying.done():
+            self._trying = asyncio.create_task(self._try_until_it_works())
+
+    async def _try_until_it_works(self) -> None:
+        """Who is told of a problem may send no more writes: so we have to find out when it is over."""
+        while self.problem:
+            await asyncio.sleep(_TRY_SECONDS)
+            with suppress(StorageUnavailable):
+                await self.touch()
+
+
+def _put(key: bytes, value: bytes) -> dict[str, Any]:
+    return {"request_put": {"key": key, "value": value}}
