@@ -5,7 +5,8 @@ Two things are put in place, and nothing in the text is changed but the port:
 * ``HOME`` is an empty directory, so that ``~/.local/share/clusterregistry`` is where the text says it is;
 * the default port 8443 becomes a free one, in the commands and back again in what they print;
 * ``make run`` starts ``python -m clusterregistry standalone`` with the same ``ARGS`` in place of an installed one, and
-  ends the server that ran before, as a reader does with Ctrl-C. Other ``make`` targets do nothing.
+  ends the server that ran before, as a reader does with Ctrl-C. Other ``make`` targets do nothing. ``clusterregistry``
+  is on the path.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ if [ "$1" = run ]; then
   shift
   for argument; do case $argument in ARGS=*) printf '%s' "${argument#ARGS=}";; esac; done > "$HOME/.make-run"
 fi
+"""
+_SOURCES = Path(clusterregistry.__file__).parents[1]
+_PROGRAM = f"""\
+#!/bin/sh
+PYTHONPATH={_SOURCES} exec {sys.executable} -m clusterregistry "$@"
 """
 
 
@@ -135,7 +141,7 @@ class Reader:
         log = self._home / ".server.log"
         environ = self._environ | {
             "CLUSTERREGISTRY_SECURE_PORT": self._port,
-            "PYTHONPATH": str(Path(clusterregistry.__file__).parents[1]),
+            "PYTHONPATH": str(_SOURCES),
         }
         command = [sys.executable, "-m", "clusterregistry", "standalone", *arguments]
         with log.open("wb") as output:
@@ -167,9 +173,9 @@ def _environment(home: Path, kubectl: Path) -> dict[str, str]:
     programs = home / ".programs"
     programs.mkdir()
     (programs / "kubectl").symlink_to(kubectl)
-    make = programs / "make"
-    make.write_text(_MAKE)
-    make.chmod(0o755)
+    for name, text in (("make", _MAKE), ("clusterregistry", _PROGRAM)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
     return {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 

@@ -24,6 +24,7 @@ FOLLOWED = {
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
+    "docs/guides/storage.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""
 

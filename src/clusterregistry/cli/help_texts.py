@@ -15,6 +15,7 @@ Usage:
 Commands:
   standalone   run the API server on its own: it brings TLS, users and storage along
   aggregated   run it behind a kube-apiserver (not available yet)
+  storage      back up, restore, check and move the data (also while the server runs)
   version      tell the version (--short: only the version)
   help         tell about a command: clusterregistry help standalone
 
@@ -24,8 +25,9 @@ First steps:
 
 Exit status:
   0  done, or stopped as asked
+  1  `storage check` has found something wrong
   2  the command line, the environment or the configuration file is wrong; every mistake is named
-  3  the server could not start or had to end; a line says what to do
+  3  the server could not start or had to end, or a command could not do its work; a line says what to do
 """
 
 _STANDALONE = """\

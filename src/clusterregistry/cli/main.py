@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterregistry.cli import aggregated, exits, help_texts, standalone, versions
+from clusterregistry.cli import aggregated, exits, help_texts, standalone, storage, versions
 from clusterregistry.cli.printing import complain, say
 
 Command = Callable[[Sequence[str], Mapping[str, str]], int]
@@ -13,6 +13,7 @@ Command = Callable[[Sequence[str], Mapping[str, str]], int]
 COMMANDS: dict[str, Command] = {
     "standalone": standalone.run,
     "aggregated": aggregated.run,
+    "storage": storage.run,
     "version": versions.run,
 }
 _HELP = {"-h", "--help", "-help", "help"}
@@ -51,7 +52,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _help(about: Sequence[str], environ: Mapping[str, str]) -> int:
     if about and about[0] in COMMANDS:
-        return COMMANDS[about[0]](["--help"], environ)
+        return COMMANDS[about[0]]([*about[1:], "--help"], environ)
     if about and about[0] not in _HELP:
         return _unknown(about[0])
     say(help_texts.PROGRAM.rstrip())

@@ -1,0 +1,62 @@
+"""``clusterregistry storage check``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from clusterregistry.cli import exits
+from clusterregistry.cli.printing import complain, say
+from clusterregistry.cli.storage import command_lines
+from clusterregistry.cli.storage.command_lines import Operands
+from clusterregistry.cli.storage.objects import object_problem
+from clusterregistry.cli.storage.progress import Progress, counted
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import BOOLEAN
+
+FOUND = 1
+"""The exit status when something is wrong."""
+
+MOST_LINES = 100
+"""Of problems: who has more of them needs a backup and not a longer list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    full: bool = option(
+        False, kind=BOOLEAN, help="Have SQLite look at everything (integrity_check), not only quickly (quick_check)."
+    )
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
+    given = command_lines.read(arguments, environ, own=CheckOptions, operands=Operands(most=1))
+    from clusterregistry.storage.sqlite import checking  # noqa: PLC0415 - not for a mistyped flag
+
+    path = given.file
+    found = checking.problems(
+        path, full=given.own.full, value_problem=object_problem, progress=Progress("checked", "revisions")
+    )
+    lines = list(islice(found, MOST_LINES + 1))
+    return _report(path, lines) if lines else _praise(path)
+
+
+def _praise(path: Path) -> int:
+    from clusterregistry.storage.sqlite import measuring  # noqa: PLC0415
+
+    holds = measuring.measure(path)
+    objects = counted(sum(holds.objects.values()), "object")
+    say(f"{path} is fine: {objects}, revision {holds.revision}, format {holds.format}.")
+    return exits.OK
+
+
+def _report(path: Path, lines: Sequence[str]) -> int:
+    say(*lines[:MOST_LINES])
+    count = f"more than {MOST_LINES}" if len(lines) > MOST_LINES else str(len(lines))
+    complain(
+        f"{path}: {count} problem{'s' if len(lines) > 1 else ''} found.",
+        "What to do: stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept.",
+    )
+    return FOUND

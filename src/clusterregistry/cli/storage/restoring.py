@@ -1,0 +1,50 @@
+"""``clusterregistry storage restore FILE``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from clusterregistry.cli import exits
+from clusterregistry.cli.printing import say
+from clusterregistry.cli.storage import command_lines
+from clusterregistry.cli.storage.command_lines import NoOptions, Operands
+from clusterregistry.cli.storage.objects import object_problem
+from clusterregistry.cli.storage.progress import Progress, counted
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Raises OptionsError, and StorageUnavailable when nothing was restored."""
+    wanted = Operands(least=1, most=1, missing="name the FILE that is to be restored")
+    given = command_lines.read(arguments, environ, own=NoOptions, operands=wanted)
+    from clusterregistry.storage.sqlite import checking, measuring, restoring  # noqa: PLC0415 - not for a mistyped flag
+
+    (backup,) = given.operands
+    restored = restoring.restore(
+        backup,
+        given.database,
+        now=datetime.now(UTC),
+        check=partial(
+            checking.problems, full=True, value_problem=object_problem, progress=Progress("checked", "revisions")
+        ),
+        progress=Progress("restored", "pages of the database"),
+    )
+    holds = measuring.measure(given.database)
+    say(f"Restored {counted(sum(holds.objects.values()), 'object')} to {given.database}.")
+    if restored.kept:
+        say(f"The database that was there is kept as {restored.kept}.")
+    say(
+        f"Revisions go on behind {restored.revision}: programs that watch will list anew by themselves.",
+        *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
+    )
+    return exits.OK
+
+
+def _next_steps(*, certificates: bool) -> list[str]:
+    if certificates:
+        return ["Next: start the server."]
+    return [
+        "Next: put ca.crt and ca.key from the backup into the same directory, then start the server.",
+        "      Without them it makes a new authority, and every client needs new certificates.",
+    ]
