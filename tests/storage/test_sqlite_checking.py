@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -251,3 +252,28 @@ def test_a_check_in_the_background_can_be_ended(database: Path, monkeypatch: pyt
     stopping.start()
     stopping.join(30)
     assert not stopping.is_alive()
+
+
+async def test_a_damaged_file_is_not_served(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    storage = await SQLiteStorage.open(path)
+    for number in range(200):
+        await storage.create(f"/{number}", b"x" * 2000)
+    await storage.close()
+    damaged = bytearray(path.read_bytes())
+    damaged[40_000:44_000] = b"\xff" * 4000
+    path.write_bytes(damaged)
+    with pytest.raises(StorageUnavailable, match="damaged"):
+        await SQLiteStorage.open(path)
+
+
+async def test_damage_that_is_found_while_serving_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: Path, *, report: Callable[[str], None]) -> Callable[[], None]:
+        report("page 7 is damaged")
+        return lambda: None
+
+    monkeypatch.setattr("clusterregistry.storage.sqlite.store.check_at_start", check)
+    storage = await SQLiteStorage.open(tmp_path / "registry.db")
+    await asyncio.sleep(0)
+    assert storage.problem() == "page 7 is damaged"
+    await storage.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
 from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.sqlite import schema
+from clusterregistry.storage.sqlite.checking import check_at_start
 from clusterregistry.storage.sqlite.failures import translated
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 from clusterregistry.storage.sqlite.locking import FileLock
@@ -19,6 +21,8 @@ from clusterregistry.storage.sqlite.reading import Readers
 from clusterregistry.storage.sqlite.sweeping import sweep
 from clusterregistry.storage.sqlite.writing import Writer
 from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
+
+_log = logging.getLogger(__name__)
 
 
 class SQLiteStorage:
@@ -36,12 +40,25 @@ class SQLiteStorage:
         loop = asyncio.get_running_loop()
         self._writer = Writer(connection, path=path, live=live, loop=loop, publish=self._publish)
         self._closing: asyncio.Future[None] | None = None
+        self._damage = ""
+        self._stop_checking: Callable[[], None] = lambda: None
 
     @classmethod
     async def open(cls, path: Path) -> SQLiteStorage:
         """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
-        lock, connection, live = await asyncio.get_running_loop().run_in_executor(None, _open, path)
-        return cls(path, lock=lock, connection=connection, live=live)
+        loop = asyncio.get_running_loop()
+        lock, connection, live = await loop.run_in_executor(None, _open, path)
+        storage = cls(path, lock=lock, connection=connection, live=live)
+
+        def report(damage: str) -> None:
+            loop.call_soon_threadsafe(storage._note_damage, damage)
+
+        try:
+            storage._stop_checking = await loop.run_in_executor(None, partial(check_at_start, path, report=report))
+        except BaseException:
+            await storage.close()
+            raise
+        return storage
 
     @property
     def revision(self) -> int:
@@ -98,7 +115,7 @@ class SQLiteStorage:
 
     def problem(self) -> str:
         """As the port says. It also has a failed writer try again, so that a problem ends without a write."""
-        return self._writer.problem() if self._closing is None else self._closed
+        return (self._damage or self._writer.problem()) if self._closing is None else self._closed
 
     async def compact(self, revision: int) -> None:
         """As the port says, slice by slice between the writes. Idempotent; a lower revision changes nothing."""
@@ -116,7 +133,14 @@ class SQLiteStorage:
         # Once begun it goes through, whoever gives up waiting.
         await asyncio.shield(self._closing)
 
+    def _note_damage(self, damage: str) -> None:
+        """A large file is looked at while it is served; what is found then is told by the health checks and the log."""
+        self._damage = damage
+        if damage:
+            _log.error("%s", damage)
+
     def _close(self) -> None:
+        self._stop_checking()
         self._readers.close()
         self._writer.finish()
         self._lock.release()
