@@ -6,7 +6,8 @@ test_restarting and test_availability: whatever ``storage/interface.py`` promise
 A new engine joins in three steps:
 
 1. Write a class with the methods of ``Engine``. It is made with an empty directory, for one test, and its first
-   ``open`` gives an empty store. A real server that it needs is started there, and ended by ``close``.
+   ``open`` gives an empty store with all of its history. A real server behind it may serve several tests, if none
+   sees another's keys.
 2. Does only one process at a time write to a store of its kind? Then it is one line in ``SOLE_WRITERS``. Can several
    do so at once? Then it has ``open_second`` too, and is one line in ``SHARED``.
 3. A second line, ``CachedEngine(YourEngine(directory))``, runs the suite over the cache around it.
@@ -129,12 +130,16 @@ class SharedCachedEngine(CachedEngine):
 class LaggingEngine(SQLiteEngine):
     """A store that tells its events late, to any number of those who opened it: what a replica's cache has to bear."""
 
+    _lagging: Lagging | None = None
+
     async def open(self) -> Lagging:  # type: ignore[override]  # what is opened is the store with the delay
-        return Lagging(await super().open())
+        self._lagging = Lagging(await super().open())
+        return self._lagging
 
     async def open_second(self) -> Lagging:
-        assert self._storage is not None
-        return Lagging(self._storage)
+        # Fed by the first, hence later still: it also hears of what was on its way when it joined.
+        assert self._lagging is not None
+        return Lagging(self._lagging)
 
 
 SOLE_WRITERS: dict[str, Callable[[Path], Engine]] = {

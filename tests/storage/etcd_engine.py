@@ -11,6 +11,7 @@ import atexit
 import itertools
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def settings_for(
         user=access.user,
         password_file=password_file,
     )
+
+
+async def eventually(happens: Callable[[], bool], *, seconds: float = 10.0) -> None:
+    """Returns once something is so that nobody tells of. Raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        while not happens():  # noqa: ASYNC110 - it is about a server or a process, which has no event
+            await asyncio.sleep(0.01)
 
 
 class SharedServer:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 
+from clusterregistry.storage.errors import RevisionCompacted
 from clusterregistry.storage.interface import Event, KeyValue, Page, Storage, Subscription
 
 
@@ -110,6 +111,13 @@ async def histories(store: Storage, revisions: Sequence[int], *, prefix: str = "
     """The history behind each of the revisions; asked for at once, since an engine may take its time for each."""
     found = await asyncio.gather(*(store.history(prefix, after=revision) for revision in revisions))
     return [list(events) for events in found]
+
+
+async def refusals(reads: Iterable[Awaitable[object]]) -> list[tuple[int, int]]:
+    """What was asked for and the oldest revision kept, as told by each of some reads of the compacted past."""
+    outcomes = await asyncio.gather(*reads, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {RevisionCompacted}
+    return [(each.requested, each.compacted) for each in outcomes if isinstance(each, RevisionCompacted)]
 
 
 def keys(page: Page) -> list[str]:

@@ -204,14 +204,16 @@ class Cacher:
             self._reloading = asyncio.create_task(self._compare_all())
 
     async def _compare_all(self) -> None:
-        while True:
+        page = None
+        while page is None:
+            begun = self._early = [] if self._early is None else self._early
             try:
                 page = await self._backend.list(self._prefix)
             except StorageError as error:
                 _log.warning("what was missed cannot be read yet: %s", error)
                 await asyncio.sleep(1.0)
-            else:
-                break
+            # When more was missed while this was read, it may lie behind what was read.
+            page = page if self._early is begun else None
         missed = self._snapshot.missed(page.items, revision=page.revision)
         self._publisher.publish([self._apply(event) for event in missed])
         self._go_on_from(page.revision)

@@ -26,6 +26,7 @@ class Writer:
     def __init__(self, endpoints: Endpoints, range_: Range) -> None:
         self._endpoints, self._range = endpoints, range_
         self._trying: asyncio.Task[None] | None = None
+        self._closed = False
         self.problem = ""
         """Why writes cannot be taken now, for a person; empty when they can."""
 
@@ -48,6 +49,8 @@ class Writer:
         return int((await self._transact(request, again=True)).header.revision)
 
     def close(self) -> None:
+        """What is under way goes on; nothing is tried any longer."""
+        self._closed = True
         if self._trying is not None:
             self._trying.cancel()
 
@@ -81,7 +84,7 @@ class Writer:
 
     def _note(self, problem: str) -> None:
         self.problem = problem
-        if self._trying is None or self._trying.done():
+        if not self._closed and (self._trying is None or self._trying.done()):
             self._trying = asyncio.create_task(self._try_until_it_works())
 
     async def _try_until_it_works(self) -> None:

@@ -1,0 +1,255 @@
+"""What is certain about a write without an answer, and what a store leaves behind."""
+
+import asyncio
+import gc
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.etcd.store import EtcdStorage
+from tests.storage.engines import settled
+from tests.storage.etcd_engine import eventually, settings_for
+from tests.storage.etcd_servers import RUNS_HERE, EtcdCluster
+from tests.storage.recording import keys
+
+pytestmark = pytest.mark.skipif(not RUNS_HERE, reason="the packaged etcd is for linux/amd64")
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
+        yield etcd
+
+
+@pytest.fixture
+async def store(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
+    storage = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
+    yield storage
+    await storage.close()
+
+
+def count_transactions(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Notes each transaction that is sent to a member."""
+    sent: list[Any] = []
+    for member in store._endpoints._members:
+        call = member.call
+
+        async def noted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
+            if name == "txn" and request.compare:
+                sent.append(request)
+            return await call(name, request, **named)
+
+        monkeypatch.setattr(member, "call", noted)
+    return sent
+
+
+async def test_a_write_whose_answer_is_lost_is_sent_once_and_not_called_done(
+    etcd: EtcdCluster, store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (member,) = etcd.members
+    sent = count_transactions(store, monkeypatch)
+    created = await store.create("/a", b"0")
+    sent.clear()
+    member.pause()
+    writes = [store.update("/a", b"1", expected=created), store.create("/b", b""), store.delete("/a", expected=created)]
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    member.resume()
+    for outcome in outcomes:
+        assert isinstance(outcome, StorageUnavailable)
+        assert "whether the write was done is not known" in str(outcome)
+    await eventually(lambda: not store.problem())
+    await settled(store)
+    assert len(sent) == 3
+    # Whether etcd has taken them before it heard that nobody waits any longer is its affair; but none of them twice.
+    events = await store.history("/", after=created)
+    assert len(events) == len({event.key for event in events})
+
+
+async def test_writes_during_a_crash_are_done_once_or_never_and_always_if_answered(
+    etcd: EtcdCluster, store: EtcdStorage
+) -> None:
+    (member,) = etcd.members
+    start = await store.current_revision()
+    answered: dict[str, int] = {}
+    stop = asyncio.Event()
+
+    async def write(writer: int) -> None:
+        for number in count():
+            if stop.is_set():
+                return
+            key = f"/{writer}-{number}"
+            try:
+                answered[key] = await store.create(key, key.encode())
+            except StorageUnavailable:
+                await asyncio.sleep(0.05)
+
+    writing = asyncio.gather(*(write(n) for n in range(8)))
+    for enough in (50, 100):
+        await eventually(lambda enough=enough: len(answered) >= enough)  # type: ignore[misc]
+        member.kill()
+        await asyncio.to_thread(member.start)
+    await eventually(lambda: len(answered) >= 150)
+    stop.set()
+    await writing
+    await settled(store)
+    events = await store.history("/", after=start)
+    told = {event.key: event.revision for event in events}
+    assert len(told) == len(events)
+    assert answered.items() <= told.items()
+
+
+async def test_a_write_before_anybody_listens_waits_for_a_server(etcd: EtcdCluster, store: EtcdStorage) -> None:
+    (member,) = etcd.members
+    member.kill()
+    write = asyncio.ensure_future(store.create("/a", b"1"))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(member.start)
+    # It could not be sent at first, so sending it again is safe.
+    revision = await write
+    assert keys(await store.list("/", revision=revision)) == ["/a"]
+
+
+async def test_a_call_that_is_given_up_disturbs_no_other(etcd: EtcdCluster, store: EtcdStorage) -> None:
+    (member,) = etcd.members
+    created = await store.create("/a", b"0")
+    for _ in range(3):
+        member.pause()
+        work = [
+            asyncio.ensure_future(each)
+            for each in (
+                store.get("/a"),
+                store.list("/"),
+                store.history("/", after=created - 1),
+                store.update("/a", b"1", expected=created),
+                store.current_revision(),
+                store.wait_for(created + 100),
+                store.compact(1),
+            )
+        ]
+        await asyncio.sleep(0.02)
+        for each in work[::2]:
+            each.cancel()
+        await asyncio.sleep(0)
+        for each in work[1::2]:
+            each.cancel()
+        outcomes = await asyncio.gather(*work, return_exceptions=True)
+        assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+        member.resume()
+        await store.get("/a")
+        await settled(store)
+    assert await store.create("/b", b"") > created
+
+
+async def test_nobody_gets_a_revision_that_was_read_before_the_question(store: EtcdStorage) -> None:
+    newest = 0
+
+    async def ask() -> None:
+        for _ in range(20):
+            known = newest
+            assert await store.current_revision() >= known
+
+    async def write(writer: int) -> None:
+        nonlocal newest
+        for number in range(40):
+            newest = max(newest, await store.create(f"/{writer}-{number}", b""))
+
+    await asyncio.gather(*(ask() for _ in range(20)), *(write(n) for n in range(4)))
+
+
+async def test_those_who_ask_for_the_revision_at_once_share_a_request(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    ask = store._reader._ask
+
+    async def counted() -> int:
+        nonlocal asked
+        asked += 1
+        return await ask()
+
+    monkeypatch.setattr(store._reader, "_ask", counted)
+    first = asyncio.ensure_future(store.current_revision())
+    await asyncio.sleep(0)
+    await asyncio.gather(first, *(store.current_revision() for _ in range(50)))
+    assert asked == 2
+
+
+def streams(etcd: EtcdCluster) -> int:
+    """How many watches the server has open."""
+    found = re.search(r"^etcd_debugging_mvcc_watch_stream_total (\S+)", etcd.members[0]._ask("/metrics"), re.MULTILINE)
+    assert found is not None
+    return int(float(found[1]))
+
+
+async def test_nothing_is_left_of_a_closed_store(etcd: EtcdCluster) -> None:
+    for _ in range(3):
+        store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
+        revision = await store.create("/a", b"")
+        await settled(store)
+        await store.history("/", after=revision - 1)
+        waiting = asyncio.ensure_future(store.wait_for(revision + 100))
+        await asyncio.sleep(0.02)
+        await store.close()
+        with suppress(StorageUnavailable):
+            await waiting
+    await eventually(lambda: len(asyncio.all_tasks()) == 1, seconds=1)
+    await eventually(lambda: streams(etcd) == 0)
+    gc.collect()  # what was never awaited or retrieved would complain now
+
+
+async def test_closing_lets_the_writes_under_way_finish(etcd: EtcdCluster, store: EtcdStorage) -> None:
+    other = await EtcdStorage.open(settings_for(etcd, prefix=store._range.key("").decode()))
+    writes = [asyncio.ensure_future(other.create(f"/{n}", b"")) for n in range(30)]
+    await asyncio.sleep(0)
+    await other.close()
+    revisions = await asyncio.gather(*writes)
+    assert [item.revision for item in (await store.list("/")).items] == [
+        revisions[n] for n in sorted(range(30), key=str)
+    ]
+
+
+async def test_a_store_can_be_closed_while_its_etcd_is_away(etcd: EtcdCluster) -> None:
+    (member,) = etcd.members
+    store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
+    member.pause()
+    write = asyncio.ensure_future(store.create("/a", b""))
+    await asyncio.sleep(0.02)
+    async with asyncio.timeout(5):
+        await store.close()
+    member.resume()
+    with pytest.raises(StorageUnavailable):
+        await write
+    await eventually(lambda: len(asyncio.all_tasks()) == 1, seconds=1)
+
+
+PROGRAM = """
+import asyncio, sys
+from clusterregistry.storage.etcd.settings import EtcdSettings
+from clusterregistry.storage.etcd.store import EtcdStorage
+
+async def main():
+    store = await EtcdStorage.open(EtcdSettings(endpoints=(sys.argv[1],), prefix="/exit"))
+    revision = await store.current_revision()
+    await store.create(f"/{revision}", b"")
+    if sys.argv[2] == "close":
+        await store.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "leave"])
+async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str) -> None:
+    endpoint = etcd.endpoints[0].partition("://")[2]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
