@@ -404,9 +404,12 @@ async def test_above_its_quota_etcd_is_read_on_and_written_again_when_there_is_r
             for _ in range(100):
                 revision = await store.update("/a", b"x" * 10_000, expected=revision)
         assert "alarm disarm" in caught.value.remedy
+        assert "not known" in str(caught.value)
         item = await store.get("/a")
         assert item is not None
-        assert item.revision == revision
+        # The write that exceeds the quota may have been done all the same: etcd then answers that error besides.
+        assert item.revision in (revision, revision + 1)
+        revision = item.revision
         await settled(store)
         assert "quota of space" in store.problem()
         for command in (["compact", str(revision)], ["defrag"], ["alarm", "disarm"]):

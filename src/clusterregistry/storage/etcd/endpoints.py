@@ -83,7 +83,7 @@ class Endpoints:
                 self.leave(member, error)
                 repeatable = failures.is_passing(error) if again else failures.was_not_started(error)
                 if not repeatable or asyncio.get_running_loop().time() > deadline:
-                    unsure = not again and failures.is_passing(error) and not failures.was_not_started(error)
+                    unsure = not again and failures.leaves_unsure(error)
                     raise failures.translated(error, self._shown, unsure=unsure) from error
             await asyncio.sleep(_PAUSE_SECONDS)
         raise StorageUnavailable(self.closed_message)

@@ -11,7 +11,8 @@ _COMPACTED = "required revision has been compacted"
 _FUTURE = "required revision is a future revision"
 _TOO_LARGE = ("request is too large", "message larger than max")
 _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth store is old")
-DENIED = "permission denied"
+_DENIED = "permission denied"
+_NO_SPACE = "database space exceeded"
 
 _NOT_STARTED = (
     "failed to connect",
@@ -28,8 +29,13 @@ _PASSING = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CAN
 
 _REACH = "see that etcd runs and that --etcd-servers names it"
 
+_CERTIFICATE_REFUSED = (
+    "it does not accept our certificate, or we have none to show",
+    "give --etcd-certfile and --etcd-keyfile, from an authority that etcd trusts and not expired",
+)
+
 _EXPLANATIONS = {
-    "database space exceeded": (
+    _NO_SPACE: (
         "its quota of space is used up",
         "compact and defragment etcd or raise its quota, then clear the alarm (etcdctl alarm disarm)",
     ),
@@ -42,7 +48,7 @@ _EXPLANATIONS = {
         "leave out --etcd-username, or have etcd ask for it (etcdctl auth enable)",
     ),
     "user name is empty": ("it asks for a user", "give --etcd-username and --etcd-password-file"),
-    DENIED: (
+    _DENIED: (
         "our user may not use the keys under --etcd-prefix",
         "grant its role reading and writing there (etcdctl role grant-permission ROLE readwrite PREFIX/ --prefix)",
     ),
@@ -50,10 +56,9 @@ _EXPLANATIONS = {
         "its certificate is not from an authority that we trust, or not for this address",
         "give that authority with --etcd-cafile, and in --etcd-servers a name that the certificate has",
     ),
-    "handshake failed": (
-        "it does not accept our certificate, or we have none to show",
-        "give --etcd-certfile and --etcd-keyfile, from an authority that etcd trusts and not expired",
-    ),
+    "handshake failed": _CERTIFICATE_REFUSED,
+    # With TLS 1.3 the handshake is over before the server says so.
+    "Unwrap failed": _CERTIFICATE_REFUSED,
     "security handshaker": ("our certificates are of no use", "correct --etcd-cafile, --etcd-certfile, --etcd-keyfile"),
     "Handshake read failed": ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
     "Socket closed": ("it has closed the connection", "if etcd serves TLS, write https:// in --etcd-servers"),
@@ -93,9 +98,14 @@ def is_passing(error: AioRpcError) -> bool:
     return error.code() in _PASSING or was_not_started(error) or _says(error, "leader")
 
 
+def leaves_unsure(error: AioRpcError) -> bool:
+    """Whether a write may have been done in spite of the error. Above its quota etcd does the one that exceeds it."""
+    return (is_passing(error) and not was_not_started(error)) or _says(error, _NO_SPACE)
+
+
 def needs_new_token(error: AioRpcError) -> bool:
     """Whether to sign in again. A watch is just denied when its token is of no use any longer."""
-    return error.code() is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, DENIED)
+    return error.code() is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, _DENIED)
 
 
 def translated(error: AioRpcError, shown: str, *, unsure: bool) -> StorageError:

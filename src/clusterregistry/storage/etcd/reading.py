@@ -18,6 +18,9 @@ from clusterregistry.storage.interface import Event, KeyValue, Page
 _PAGE = 2000
 """Keys that one answer of etcd may hold: a large list is read in several, all at one revision."""
 
+_NAMES = 10_000
+"""The same, without values."""
+
 _PAGE_SECONDS = 5.0
 """How long a member may take for that many."""
 
@@ -42,6 +45,7 @@ class Reader:
         # Who was woken first has begun another one by now.
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
+            self._asking.add_done_callback(_noticed)
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> int:
@@ -72,7 +76,7 @@ class Reader:
         names: set[str] = set()
         more = True
         while more:
-            answer = await self._read((first, end), revision=revision, limit=_PAGE, keys_only=True)
+            answer = await self._read((first, end), revision=revision, limit=_NAMES, keys_only=True)
             names.update(self._range.name(kv.key) for kv in answer.kvs)
             more = answer.more
             first = answer.kvs[-1].key + b"\0" if answer.kvs else end
@@ -143,3 +147,9 @@ class Reader:
             return 0
         request = messages.RangeRequest(key=first, range_end=end, revision=revision, count_only=True)
         return int((await self._endpoints.call("range", request)).count)
+
+
+def _noticed(task: asyncio.Task[int]) -> None:
+    """An error is not complained about when nobody waits for the answer any longer."""
+    if not task.cancelled():
+        task.exception()

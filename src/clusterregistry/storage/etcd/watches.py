@@ -72,6 +72,5 @@ async def _next(stream: Any, *, after: int, quiet: float) -> Any:
     if answer.compact_revision:
         raise RevisionCompacted(after, compacted=answer.compact_revision)
     if answer.canceled:
-        code = StatusCode.PERMISSION_DENIED if failures.DENIED in answer.cancel_reason else StatusCode.UNAVAILABLE
-        raise failures.error_of(code, answer.cancel_reason or "the watch was ended")
+        raise failures.error_of(StatusCode.UNAVAILABLE, answer.cancel_reason or "the watch was ended")
     return answer
