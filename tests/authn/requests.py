@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -12,6 +13,9 @@ class FakeRequest:
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
+
+    def header_values(self, name: str) -> Sequence[str]:
+        return [self.headers[name]] if name in self.headers else []
 
 
 def with_authorization(value: str) -> FakeRequest:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import asyncio
 import timeit
 from pathlib import Path
 
 import pytest
 
+from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authn import tokenfile
 from clusterregistry.authn.anonymous import Anonymous
 from clusterregistry.authn.bearer import BearerTokens
+from clusterregistry.authn.interface import Authenticator, AuthRequest
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authn.union import Union, in_order
+from clusterregistry.authn.users import User
 from clusterregistry.authn.x509 import ClientCertificates
 from tests.authn.certificates import CN, END, START, der
 from tests.authn.requests import FakeRequest, with_authorization
@@ -29,7 +33,7 @@ def union(tokens: TokenFile, *, at: float = START + 1) -> Union:
 
 def name_of(authenticator: Union, request: FakeRequest) -> str:
     user = authenticator.authenticate(request)
-    assert user is not None
+    assert isinstance(user, User)
     return user.name
 
 
@@ -57,7 +61,7 @@ def test_bad_credentials_are_refused_rather_than_anonymous(tokens: TokenFile) ->
 @pytest.mark.parametrize("value", ["", "Basic YTpi", "Bearer "])
 def test_no_credentials_are_anonymous(tokens: TokenFile, value: str) -> None:
     user = in_order(tokens=[tokens], anonymous=True).authenticate(with_authorization(value))
-    assert user is not None
+    assert isinstance(user, User)
     assert user.name == "system:anonymous"
     assert user.groups == ("system:unauthenticated",)
 
@@ -79,3 +83,45 @@ def test_a_request_seen_before_costs_microseconds(tokens: TokenFile) -> None:
     # About 0.6 us alone; the limit leaves room for a busy machine and still catches a parse or a file read.
     best = min(timeit.repeat(lambda: authenticator.authenticate(request), number=1000, repeat=20)) / 1000
     assert best < 10e-6
+
+
+class Later:
+    """Somebody who has to ask elsewhere first: answers ``user``, or refuses."""
+
+    def __init__(self, user: User | None = None, *, refuses: bool = False) -> None:
+        self._user = user
+        self._refuses = refuses
+
+    async def authenticate(self, request: AuthRequest) -> User | None:  # noqa: ARG002
+        await asyncio.sleep(0)
+        if self._refuses:
+            raise errors.unauthorized()
+        return self._user
+
+
+async def waited_for(*authenticators: Authenticator) -> User | None:
+    outcome = Union(authenticators, fallback=Anonymous()).authenticate(FakeRequest())
+    assert not isinstance(outcome, User)
+    assert outcome is not None
+    return await outcome
+
+
+JANE = User("jane")
+
+
+async def test_a_user_that_takes_time_is_waited_for() -> None:
+    assert await waited_for(Later(JANE), Later(User("joe"))) == JANE
+
+
+async def test_those_behind_one_that_takes_time_are_asked_too() -> None:
+    assert await waited_for(Later(), Later(JANE)) == JANE
+    assert await waited_for(Later(refuses=True), Later(), Later(JANE)) == JANE
+
+
+async def test_nobody_who_took_time_knowing_the_user_is_anonymous_or_refused() -> None:
+    user = await waited_for(Later(), Later())
+    assert user is not None
+    assert user.name == "system:anonymous"
+    with pytest.raises(APIError) as raised:
+        await waited_for(Later(refuses=True), Later())
+    assert raised.value.code == 401

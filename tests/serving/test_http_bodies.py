@@ -14,6 +14,18 @@ from tests.serving.http_servers import Conversation, body, get, path, post, serv
 CHUNKED = "Transfer-Encoding: chunked"
 
 
+async def test_a_header_that_comes_several_times_has_all_its_values_and_the_first_where_one_is_wanted() -> None:
+    async def values(request: Request) -> Answer:
+        several, one, none = request.header_values("x-a"), request.header("x-a"), request.header_values("x")
+        return text_response(f"{list(several)} {one} {none}")
+
+    async with serving(values) as served, await served.connect() as client:
+        client.say(get("/", "X-A: one", "x-b: two", "x-a: three", "X-a: "))
+        assert (await client.answer())[1] == b"['one', 'three', ''] one ()"
+        client.say(get())
+        assert (await client.answer())[1] == b"[]  ()"
+
+
 async def test_a_body_in_chunks_with_trailers_that_are_no_headers() -> None:
     async def body_and_trailer(request: Request) -> Answer:
         content = (await request.body()).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from clusterregistry.authn.users import User
@@ -14,17 +15,27 @@ class AuthRequest(Protocol):
         """The value of a header by its lower-case name; ``""`` when it is absent."""
         ...
 
+    def header_values(self, name: str) -> Sequence[str]:
+        """All values of a header that may come several times, in their order."""
+        ...
+
     @property
     def client_certificate(self) -> bytes | None:
         """The client's certificate as DER. TLS has already verified it against the client CAs."""
         ...
 
 
+Outcome = User | None
+"""Who it is; None when a request holds no credentials of the kind in question."""
+
+
 class Authenticator(Protocol):
     """One way to recognise a user."""
 
-    def authenticate(self, request: AuthRequest) -> User | None:
+    def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
         """The user, or None when the request holds no credentials of this kind.
+
+        Who has to ask somebody else first answers with an awaitable; who knows the answer gives it at once.
 
         Raises ``errors.unauthorized()`` for credentials of this kind that are not good, and nothing else.
         Called for each request: must not block, and must cost about a microsecond when it has seen the

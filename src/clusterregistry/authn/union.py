@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authn.anonymous import Anonymous, NoAnonymous
 from clusterregistry.authn.bearer import BearerTokens, TokenAuthenticator
-from clusterregistry.authn.interface import Authenticator, AuthRequest
+from clusterregistry.authn.interface import Authenticator, AuthRequest, Outcome
 from clusterregistry.authn.users import User
 from clusterregistry.authn.x509 import ClientCertificates
 
@@ -23,19 +23,43 @@ class Union:
         self._authenticators = tuple(authenticators)
         self._fallback = fallback
 
-    def authenticate(self, request: AuthRequest) -> User | None:
-        refused: APIError | None = None
-        for authenticator in self._authenticators:
+    def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
+        return self._ask(iter(self._authenticators), request, refused=None)
+
+    def _ask(
+        self, authenticators: Iterator[Authenticator], request: AuthRequest, *, refused: APIError | None
+    ) -> Outcome | Awaitable[Outcome]:
+        for authenticator in authenticators:
             try:
-                user = authenticator.authenticate(request)
+                outcome = authenticator.authenticate(request)
             except APIError as error:
                 refused = refused or error
                 continue
-            if user is not None:
-                return user
+            if isinstance(outcome, User):
+                return outcome
+            if outcome is not None:
+                return self._go_on(outcome, authenticators, request, refused=refused)
         if refused is not None:
             raise refused
         return self._fallback.authenticate(request)
+
+    async def _go_on(
+        self,
+        asked: Awaitable[Outcome],
+        others: Iterator[Authenticator],
+        request: AuthRequest,
+        *,
+        refused: APIError | None,
+    ) -> Outcome:
+        """Waits for one answer, and asks the others if that is no user."""
+        try:
+            outcome = await asked
+        except APIError as error:
+            outcome, refused = None, refused or error
+        if outcome is not None:
+            return outcome
+        following = self._ask(others, request, refused=refused)
+        return following if following is None or isinstance(following, User) else await following
 
 
 def in_order(*, tokens: Sequence[TokenAuthenticator], anonymous: bool) -> Union:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +57,15 @@ class Attributes:
 class Authorizer(Protocol):
     """Somebody with an opinion on who may do what."""
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        """ALLOW and DENY are final; NO_OPINION passes the question on. Must not block and must not raise."""
+    def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
+        """ALLOW and DENY are final; NO_OPINION passes the question on. Must not block and must not raise.
+
+        Who has to ask somebody else first answers with an awaitable; who knows the answer gives it at once.
+        """
         ...
+
+
+async def decided(authorizer: Authorizer, attributes: Attributes) -> Decision:
+    """The decision, whether it has to be waited for or not: for those who ask besides the way of a request."""
+    decision = authorizer.authorize(attributes)
+    return decision if isinstance(decision, Decision) else await decision

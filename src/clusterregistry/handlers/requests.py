@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clusterregistry.apis.meta import errors
@@ -30,6 +30,7 @@ class Request(abc.ABC):
     __slots__ = (
         "_headers",
         "_query",
+        "_repeated",
         "abort",
         "client_certificate",
         "id",
@@ -48,10 +49,14 @@ class Request(abc.ABC):
         path: str,
         query_string: bytes,
         headers: Mapping[bytes, bytes],
+        repeated_headers: Sequence[tuple[bytes, bytes]] = (),
         client_certificate: bytes | None = None,
         abort: Callable[[], None] | None = None,
     ) -> None:
-        """``headers`` are the first values by lower-case names; ``abort`` ends the connection at once."""
+        """``headers`` are the first values by lower-case names, ``repeated_headers`` the further ones of some.
+
+        ``abort`` ends the connection at once.
+        """
         self.method = method
         self.path = path
         self.query_string = query_string
@@ -62,6 +67,7 @@ class Request(abc.ABC):
         self.user: Any = None
         self.warnings = WarningRecorder()
         self._headers = headers
+        self._repeated = repeated_headers
         self._query: Query | None = None
 
     @abc.abstractmethod
@@ -82,6 +88,14 @@ class Request(abc.ABC):
         """The first value of a header, by its lower-case name; empty when it is absent."""
         value = self._headers.get(name.encode())
         return value.decode("latin-1") if value else ""
+
+    def header_values(self, name: str) -> Sequence[str]:
+        """All values of a header that may come several times, in their order."""
+        key = name.encode()
+        if key not in self._headers:
+            return ()
+        values = [self._headers[key], *(value for each, value in self._repeated if each == key)]
+        return [value.decode("latin-1") for value in values]
 
     def has_any_header(self, names: frozenset[bytes]) -> bool:
         """Whether one of these headers, by their lower-case names, is there at all."""

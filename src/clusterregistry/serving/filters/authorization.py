@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from clusterregistry.authz.interface import Attributes, Authorizer
+from clusterregistry.authz.interface import Attributes, Authorizer, Decision
 from clusterregistry.authz.messages import forbidden
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer
@@ -16,9 +16,17 @@ def filter_for(authorizer: Authorizer) -> Filter:
         def handle(request: Request) -> Awaitable[Answer]:
             attributes = _attributes(request)
             decision = authorizer.authorize(attributes)
+            if not isinstance(decision, Decision):
+                return handle_later(request, attributes, decision)
             if not decision.allowed:
                 raise forbidden(attributes, decision)
             return inner(request)
+
+        async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:
+            decision = await asked
+            if not decision.allowed:
+                raise forbidden(attributes, decision)
+            return await inner(request)
 
         return handle
 

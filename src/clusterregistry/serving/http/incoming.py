@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.serving.http.wire import Wire
@@ -26,6 +26,7 @@ class Incoming(Request):
         path: str,
         query_string: bytes,
         headers: Mapping[bytes, bytes],
+        repeated_headers: Sequence[tuple[bytes, bytes]],
         keep_alive: bool,
         takes_chunks: bool,
     ) -> None:
@@ -34,6 +35,7 @@ class Incoming(Request):
             path=path,
             query_string=query_string,
             headers=headers,
+            repeated_headers=repeated_headers,
             client_certificate=wire.certificate,
             abort=wire.abort,
         )

@@ -41,6 +41,7 @@ class RequestReader:
         "_held",
         "_method",
         "_parser",
+        "_repeated",
         "_unparsed",
         "_url",
         "_wire",
@@ -63,6 +64,7 @@ class RequestReader:
         self._headers: dict[bytes, bytes] = {}
         self._held = bytearray()
         self._method = ""
+        self._repeated: list[tuple[bytes, bytes]] = []
         self._unparsed = 0
         self._url = b""
 
@@ -137,13 +139,16 @@ class RequestReader:
         self.in_head = True
         self._url = b""
         self._headers = {}
+        self._repeated = []
 
     def on_url(self, part: bytes) -> None:
         self._url += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.in_head:
-            self._headers.setdefault(name.lower(), value)
+            name = name.lower()
+            if self._headers.setdefault(name, value) is not value:
+                self._repeated.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.in_head = False
@@ -158,6 +163,7 @@ class RequestReader:
             path=path,
             query_string=query_string,
             headers=self._headers,
+            repeated_headers=self._repeated,
             keep_alive=not is_old and parser.should_keep_alive() and not parser.should_upgrade(),
             takes_chunks=not is_old,
         )
