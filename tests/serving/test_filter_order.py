@@ -22,6 +22,7 @@ DOCUMENTED = [
     "recovery",
     "authentication",
     "impersonation",
+    "in_flight",
     "authorization",
     "time_limit",
 ]
@@ -61,7 +62,15 @@ def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -
         return text_response("here")
 
     nothing: Any = None
-    handler = chain.build(routes, authenticator=nothing, authorizer=nothing, metrics=nothing, request_timeout=1)
+    handler = chain.build(
+        routes,
+        authenticator=nothing,
+        authorizer=nothing,
+        metrics=nothing,
+        reading=None,
+        writing=None,
+        request_timeout=1,
+    )
     asyncio.run(_awaited(handler))
     assert met == [*DOCUMENTED, "routes"]
 
@@ -83,6 +92,8 @@ def test_every_filter_is_in_the_chain() -> None:
         ("standard_headers", "recovery", "a failed request has its id and its warnings"),
         ("recovery", "authentication", "a 401 is a Status"),
         ("authentication", "authorization", "who asks comes before whether they may"),
+        ("impersonation", "in_flight", "seats are shared between those in whose name is asked"),
+        ("in_flight", "authorization", "also those without rights are held up before they cause work"),
         ("authorization", "time_limit", "nobody without rights makes the server work"),
     ],
 )

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterregistry.authz import modes
-from clusterregistry.options import checks, etcd
+from clusterregistry.options import checks, etcd, limits
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import Options
+from clusterregistry.options.limits import LimitOptions
 from clusterregistry.options.problems import OptionsError, Problem, nearest
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
@@ -40,6 +41,7 @@ class CompletedOptions:
     serving: ServingOptions
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
+    limits: LimitOptions
     features: FeatureOptions
     layout: Layout
     """Where generated files are, under the data directory and the certificate directory."""
@@ -89,6 +91,7 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         serving=serving,
         authentication=authentication,
         authorization=options.authorization,
+        limits=options.limits,
         features=options.features,
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
@@ -119,6 +122,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems += checks.readable_file("--token-auth-file", options.authentication.token_auth_file)
     problems += _mode_problems(options.authorization.authorization_mode)
     problems += etcd.problems(options.storage)
+    problems += limits.problems(options.limits)
     if not options.storage.watch_cache:
         problems.append(Problem("--watch-cache", "false is not supported yet"))
     if options.general.v < 0:

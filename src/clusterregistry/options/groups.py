@@ -10,6 +10,7 @@ from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.fields import Option, options_of
 from clusterregistry.options.general import GeneralOptions
+from clusterregistry.options.limits import LimitOptions
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
 
@@ -23,6 +24,7 @@ class Options:
     serving: ServingOptions = field(default_factory=ServingOptions)
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    limits: LimitOptions = field(default_factory=LimitOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
 
 
@@ -33,6 +35,7 @@ GROUPS: dict[str, type[Any]] = {
     "serving": ServingOptions,
     "authentication": AuthenticationOptions,
     "authorization": AuthorizationOptions,
+    "limits": LimitOptions,
     "features": FeatureOptions,
 }
 

@@ -41,7 +41,6 @@ _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
         "audit-log-maxbackup",
         "audit-log-maxsize",
     ),
-    "limits": ("max-requests-inflight", "max-mutating-requests-inflight"),
     "profiling": ("profiling",),
     "aggregated mode": (
         "kubeconfig",

@@ -30,6 +30,7 @@ from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.serving import chain, metrics
+from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.metrics import RequestMetrics
@@ -163,9 +164,15 @@ def _assemble(options: CompletedOptions, served: list[_Served]) -> Server:
         ),
         authorizer=modes.in_order(options.authorization.authorization_mode),
         metrics=request_metrics,
+        reading=_seats(options.limits.max_requests_inflight),
+        writing=_seats(options.limits.max_mutating_requests_inflight),
         request_timeout=options.serving.request_timeout,
     )
     return Server(handler=handler, hubs=tuple(one.hub for one in served), stopping=stopping)
+
+
+def _seats(limit: int) -> Seats | None:
+    return Seats(limit) if limit else None
 
 
 def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:

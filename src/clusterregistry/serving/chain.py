@@ -6,11 +6,13 @@ from functools import reduce
 
 from clusterregistry.authn.interface import Authenticator
 from clusterregistry.authz.interface import Authorizer
+from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import (
     authentication,
     authorization,
     compression,
     impersonation,
+    in_flight,
     instrumentation,
     recovery,
     request_info,
@@ -21,12 +23,14 @@ from clusterregistry.serving.interface import Filter, Handler
 from clusterregistry.serving.metrics import RequestMetrics
 
 
-def build(
+def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     routes: Handler,
     *,
     authenticator: Authenticator,
     authorizer: Authorizer,
     metrics: RequestMetrics,
+    reading: Seats | None,
+    writing: Seats | None,
     request_timeout: float,
 ) -> Handler:
     """The whole chain around the routes. Read it from top to bottom as a request travels."""
@@ -38,6 +42,7 @@ def build(
         recovery.filter_for(),
         authentication.filter_for(authenticator),
         impersonation.filter_for(),
+        in_flight.filter_for(reading=reading, writing=writing, metrics=metrics),
         authorization.filter_for(authorizer),
         time_limit.filter_for(request_timeout),
     ]

@@ -30,7 +30,7 @@ _VERBS = {
     "delete": "DELETE",
     "deletecollection": "DELETECOLLECTION",
 }
-_MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _DURATIONS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
@@ -76,12 +76,16 @@ class RequestMetrics(Collector):
         self._series: dict[Labels, _Series] = {}
         self._in_flight = {"mutating": 0, "readOnly": 0}
         self._terminated = 0
+        self._turned_away = dict.fromkeys(self._in_flight, 0)
 
     def watcher_terminated(self) -> None:
         self._terminated += 1
 
     def in_flight(self, info: RequestInfo, change: int) -> None:
-        self._in_flight["mutating" if info.verb in _MUTATING else "readOnly"] += change
+        self._in_flight[_kind(info)] += change
+
+    def turned_away(self, info: RequestInfo) -> None:
+        self._turned_away[_kind(info)] += 1
 
     def observe(self, info: RequestInfo, answer: Answer, *, seconds: float, query: bytes) -> None:
         labels = self._labels(info)
@@ -116,6 +120,12 @@ class RequestMetrics(Collector):
         for kind, count in self._in_flight.items():
             flight.add_metric((kind,), count)
         yield flight
+        dropped = CounterMetricFamily(
+            "apiserver_dropped_requests", "Requests turned away with 429.", labels=("request_kind",)
+        )
+        for kind, count in self._turned_away.items():
+            dropped.add_metric((kind,), count)
+        yield dropped
         yield CounterMetricFamily(
             "apiserver_terminated_watchers",
             "Watches that were ended because the client was too slow.",
@@ -133,6 +143,10 @@ class RequestMetrics(Collector):
             durations.add_metric(labels, series.durations.buckets(), sum_value=series.durations.total)
             sizes.add_metric(labels, series.sizes.buckets(), sum_value=series.sizes.total)
         return durations, sizes
+
+
+def _kind(info: RequestInfo) -> str:
+    return "mutating" if info.verb in MUTATING else "readOnly"
 
 
 class _Readings(Collector):

@@ -167,6 +167,11 @@ def service_unavailable(message: str, *, retry_after: int = 1) -> APIError:
     return failure(503, "ServiceUnavailable", message, {"retryAfterSeconds": retry_after})
 
 
+def too_many_requests() -> APIError:
+    message = "Too many requests, please try again later."
+    return failure(429, "TooManyRequests", message, {"retryAfterSeconds": 1})
+
+
 def internal(message: str) -> APIError:
     """500: ours is the mistake. ``serving`` makes one of every exception that nobody expected."""
     cause = {"message": message}

@@ -1,0 +1,37 @@
+"""Options about how much work is accepted at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import INTEGER
+from clusterregistry.options.problems import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """Limits."""
+
+    max_requests_inflight: int = option(
+        400,
+        kind=INTEGER,
+        help="How many requests that only read are worked on at once, watches aside. Others wait, each user in turn, "
+        "and get a 429 when that takes too long. 0 is no limit.",
+        example="--max-requests-inflight=800",
+    )
+    max_mutating_requests_inflight: int = option(
+        200,
+        kind=INTEGER,
+        help="The same for requests that write. 0 is no limit.",
+        example="--max-mutating-requests-inflight=400",
+    )
+
+
+def problems(options: LimitOptions) -> list[Problem]:
+    """Everything that is wrong with them."""
+    named = {
+        "--max-requests-inflight": options.max_requests_inflight,
+        "--max-mutating-requests-inflight": options.max_mutating_requests_inflight,
+    }
+    return [Problem(flag, "must not be negative") for flag, value in named.items() if value < 0]

@@ -1,0 +1,55 @@
+"""Bounds how many requests are worked on at once. Raises 429.
+
+Reading and writing have seats of their own. A watch needs one only until its stream begins. Administrators and health
+checks are never held up: a server that is overrun must still be reached by those who can help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from clusterregistry.apis.meta.errors import APIError
+from clusterregistry.authn.users import MASTERS
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.serving.fairness import Seats
+from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.serving.metrics import MUTATING, RequestMetrics
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: RequestMetrics) -> Filter:
+    """None: as many as come."""
+
+    def wrap(inner: Handler) -> Handler:
+        def handle(request: Request) -> Awaitable[Answer]:
+            seats = writing if request.info.verb in MUTATING else reading
+            if seats is None or _is_exempt(request):
+                return inner(request)
+            return seated(request, seats)
+
+        async def seated(request: Request, seats: Seats) -> Answer:
+            if not seats.take_at_once():
+                await in_turn(request, seats)
+            try:
+                return await inner(request)
+            finally:
+                seats.leave()
+
+        async def in_turn(request: Request, seats: Seats) -> None:
+            try:
+                await seats.take_in_turn(request.user.name)
+            except APIError:
+                metrics.turned_away(request.info)
+                raise
+
+        return handle
+
+    return wrap
+
+
+def _is_exempt(request: Request) -> bool:
+    if MASTERS in request.user.groups:
+        return True
+    return not request.info.is_resource and request.path.startswith(_HEALTH)
