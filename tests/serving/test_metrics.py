@@ -13,6 +13,7 @@ DOCUMENTED = {
     "apiserver_request_duration_seconds_bucket",
     "apiserver_response_sizes_bucket",
     "apiserver_current_inflight_requests",
+    "apiserver_dropped_requests_total",
     "apiserver_longrunning_requests",
     "apiserver_storage_objects",
     "apiserver_terminated_watchers_total",
