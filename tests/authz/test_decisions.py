@@ -9,6 +9,7 @@ from clusterregistry.authn.users import ANONYMOUS_USER, MASTERS, User, authentic
 from clusterregistry.authz import modes
 from clusterregistry.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Authorizer, Decision, Verdict, decided
 from clusterregistry.authz.union import Union
+from tests.authz.rbac.policies import a_rule, bound, policy_of
 
 ADMIN = authenticated(name="admin", groups=[MASTERS])
 NOBODY = authenticated(name="nobody")
@@ -135,3 +136,10 @@ async def test_those_behind_one_that_takes_time_are_asked_too() -> None:
 
 async def test_what_is_known_at_once_can_be_waited_for() -> None:
     assert await decided(Says(DENY), resource_request(NOBODY)) == DENY
+
+
+def test_rbac_decides_from_its_policy() -> None:
+    policy = policy_of({"r": [a_rule("list")]}, {"b": bound("r", "User nobody")})
+    authorizer = modes.in_order([modes.ALWAYS_DENY, modes.RBAC], policy)
+    assert at_once(authorizer, resource_request(NOBODY)).allowed
+    assert not at_once(authorizer, resource_request(NOBODY, "get")).allowed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from clusterregistry.authn.users import User
 
@@ -69,3 +69,78 @@ async def decided(authorizer: Authorizer, attributes: Attributes) -> Decision:
     """The decision, whether it has to be waited for or not: for those who ask besides the way of a request."""
     decision = authorizer.authorize(attributes)
     return decision if isinstance(decision, Decision) else await decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRule:
+    """Verbs on resources. No names: all objects."""
+
+    verbs: tuple[str, ...]
+    api_groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRule:
+    """Verbs on paths that are no resources."""
+
+    verbs: tuple[str, ...]
+    non_resource_urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRules:
+    """What a user may do, as far as it can be listed.
+
+    ``incomplete``: there may be more. ``problems`` say what could not be found out.
+    """
+
+    resource_rules: tuple[ResourceRule, ...] = ()
+    path_rules: tuple[PathRule, ...] = ()
+    incomplete: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class RuleLister(Protocol):
+    """An authorizer that can list what a user may do, for SelfSubjectRulesReview."""
+
+    def rules_of(self, user: User) -> UserRules: ...
+
+
+@runtime_checkable
+class NameLister(Protocol):
+    """An authorizer that can tell which single objects a user may see, for filtered lists and watches.
+
+    It decides at once, never with an awaitable, and never denies one of the names that it tells.
+    """
+
+    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        """The names of the objects that the user may do this with, where not all objects are allowed."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """The storage revision of the last change of anybody's rights: names may have been others before it."""
+        ...
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Calls the listener after each change of rights. Returns what ends that; calling it again does nothing."""
+        ...
+
+
+class NamesNobody:
+    """A NameLister without names: for authorizers that never allow single objects nor deny anything."""
+
+    revision = 0
+
+    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - nothing ever changes
+        return _nothing_to_end
+
+
+def _nothing_to_end() -> None:
+    pass

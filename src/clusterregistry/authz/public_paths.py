@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterregistry.authn.users import ALL_AUTHENTICATED
-from clusterregistry.authz.interface import ALLOW, NO_OPINION, Attributes, Decision
+from clusterregistry.authn.users import ALL_AUTHENTICATED, User
+from clusterregistry.authz.interface import ALLOW, NO_OPINION, Attributes, Decision, NamesNobody, PathRule, UserRules
 
 PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 
 
-class ReadablePaths:
+class ReadablePaths(NamesNobody):
     """Allows GET on some paths; a path that ends in ``*`` stands for all that begin so.
 
     ``group`` limits it to the members of one group.
@@ -24,16 +24,23 @@ class ReadablePaths:
     def __init__(self, paths: Iterable[str], *, group: str = "") -> None:
         named = tuple(paths)
         self._group = group
+        self._rules = UserRules(path_rules=(PathRule(verbs=("get",), non_resource_urls=named),))
         self._exact = frozenset(path for path in named if not path.endswith("*"))
         self._prefixes = tuple(path[:-1] for path in named if path.endswith("*"))
 
     def authorize(self, attributes: Attributes) -> Decision:
         if attributes.is_resource_request or attributes.verb != "get":
             return NO_OPINION
-        if self._group and self._group not in attributes.user.groups:
+        if not self._concerns(attributes.user):
             return NO_OPINION
         path = attributes.path
         return ALLOW if path in self._exact or path.startswith(self._prefixes) else NO_OPINION
+
+    def rules_of(self, user: User) -> UserRules:
+        return self._rules if self._concerns(user) else UserRules()
+
+    def _concerns(self, user: User) -> bool:
+        return not self._group or self._group in user.groups
 
 
 def public_information() -> ReadablePaths:

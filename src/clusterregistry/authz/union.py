@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import takewhile
 
-from clusterregistry.authz.interface import NO_OPINION, Attributes, Authorizer, Decision, Verdict
+from clusterregistry.authn.users import User
+from clusterregistry.authz.interface import (
+    NO_OPINION,
+    Attributes,
+    Authorizer,
+    Decision,
+    NameLister,
+    RuleLister,
+    UserRules,
+    Verdict,
+)
 
 
 class Union:
@@ -14,7 +25,11 @@ class Union:
     """
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
-        self._authorizers = tuple(authorizers)
+        self._authorizers = tuple(_flat(authorizers))
+        self._rule_listers = [each for each in self._authorizers if isinstance(each, RuleLister)]
+        # Who cannot list names might deny what those behind it would allow: their names do not count.
+        tell_names = takewhile(lambda each: isinstance(each, NameLister), self._authorizers)
+        self._name_listers = [each for each in tell_names if isinstance(each, NameLister)]
 
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
         return self._ask(iter(self._authorizers), attributes, reasons=[])
@@ -43,3 +58,40 @@ class Union:
             reasons.append(decision.reason)
         following = self._ask(others, attributes, reasons=reasons)
         return following if isinstance(following, Decision) else await following
+
+    def rules_of(self, user: User) -> UserRules:
+        """The rules of all together; incomplete when one of them cannot list its rules."""
+        listed = [each.rules_of(user) for each in self._rule_listers]
+        return UserRules(
+            resource_rules=tuple(rule for each in listed for rule in each.resource_rules),
+            path_rules=tuple(rule for each in listed for rule in each.path_rules),
+            incomplete=len(listed) < len(self._authorizers) or any(each.incomplete for each in listed),
+            problems=tuple(problem for each in listed for problem in each.problems),
+        )
+
+    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        """The names that any of them allows and none before it can deny."""
+        named = [each.names_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
+        return frozenset().union(*named)
+
+    @property
+    def revision(self) -> int:
+        return max((each.revision for each in self._name_listers), default=0)
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        ends = [each.on_change(listener) for each in self._name_listers]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+
+def _flat(authorizers: Sequence[Authorizer]) -> Iterator[Authorizer]:
+    """Those within other unions one by one: who can deny must be seen from outside."""
+    for each in authorizers:
+        if isinstance(each, Union):
+            yield from each._authorizers  # noqa: SLF001 - another of the same class
+        else:
+            yield each
