@@ -11,6 +11,7 @@ OLD_WATCH = f"{BASE}/watch/clusters"
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 HOLD = "example.com/hold"

@@ -22,7 +22,7 @@ from clusterregistry.storage.errors import (
 from clusterregistry.storage.interface import Storage
 from tests.api.clients import Answer
 from tests.api.in_process import InProcess, InProcessClient
-from tests.api.objects import CLUSTERS, HOLD, cluster, path_of
+from tests.api.objects import APPLY_PATCH, CLUSTERS, HOLD, cluster, path_of
 
 ERRORS: list[StorageError] = [
     StorageError("odd"),
@@ -36,6 +36,9 @@ ERRORS: list[StorageError] = [
 WRITES: dict[str, Callable[[InProcessClient], Answer]] = {
     "create": lambda client: client.post(CLUSTERS, cluster("new")),
     "put that creates": lambda client: client.put(path_of("new"), cluster("new")),
+    "apply that creates": lambda client: client.patch(
+        path_of("new"), cluster("new"), kind=APPLY_PATCH, fieldManager="tests"
+    ),
     "put": lambda client: client.put(path_of("a"), cluster("a", "gce")),
     "patch": lambda client: client.patch(path_of("a"), {"metadata": {"labels": {"x": "1"}}}),
     "patch status": lambda client: client.patch(path_of("a") + "/status", {"status": {"nodes": {"total": 1}}}),
@@ -120,6 +123,15 @@ def test_a_write_that_lost_a_race_is_made_again(
     client, storage = failing
     storage.error, storage.times = error, 3
     assert WRITES[write](client).status == 200
+
+
+@pytest.mark.parametrize("write", ["put that creates", "apply that creates"])
+def test_a_write_that_finds_its_object_made_by_another_is_made_on_that(
+    failing: tuple[InProcessClient, Failing], write: str
+) -> None:
+    client, storage = failing
+    storage.error, storage.times = KeyExists("/k"), 3
+    assert WRITES[write](client).status == 201
 
 
 def test_a_race_is_a_conflict_for_who_named_a_version(failing: tuple[InProcessClient, Failing]) -> None:

@@ -163,7 +163,10 @@ class Store:
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
-                return await self._create_on_update(name, change, dry_run=dry_run, warn=warn)
+                made = await self._create_on_update(name, change, dry_run=dry_run, warn=warn)
+                if made is not None:
+                    return Written(made, created=True)
+                continue
             old = decoded(kv)
             obj = change(old)
             self._check_version(obj, kv)
@@ -172,14 +175,16 @@ class Store:
             if written is not None:
                 return Written(written)
 
-    async def _create_on_update(self, name: str, change: Change, *, dry_run: bool, warn: Warn) -> Written:
+    async def _create_on_update(self, name: str, change: Change, *, dry_run: bool, warn: Warn) -> KeyValue | None:
+        """The object that was made; None when another one was made first."""
         obj = change(None)
         metadata = obj["metadata"]
         if metadata.get("uid"):
             raise self._another_uid(name, metadata["uid"], "")
         if metadata.get("resourceVersion", "0") != "0":
             raise self._conflict(name, MODIFIED)
-        return Written(await self.create(obj, dry_run=dry_run, warn=warn), created=True)
+        self._prepare_for_create(obj, warn=warn)
+        return await self._insert(obj, dry_run=dry_run)
 
     def _check_version(self, obj: Object, kv: KeyValue) -> None:
         wanted = obj["metadata"].get("resourceVersion", "0")
