@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from clusterregistry.storage.cacher import Cacher
-from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
+from clusterregistry.storage.errors import RevisionCompacted, RevisionInFuture, StorageUnavailable
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
 from clusterregistry.storage.sqlite import SQLiteStorage
 
@@ -316,6 +316,19 @@ async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite:
     spy.release()
     assert [event.revision for event in heard] == [2]
     assert list(await cacher.history("/", after=1)) == heard
+
+
+async def test_events_that_come_late_do_not_bring_back_what_was_compacted(sqlite: SQLiteStorage) -> None:
+    spy = Spy(sqlite, sole_writer=False)
+    cacher = await Cacher.open(spy, "/", most_events=1)
+    spy.withheld = []
+    for n in range(4):
+        await spy.create(f"/{n}", b"")
+    await cacher.compact(5)
+    spy.release()
+    with pytest.raises(RevisionCompacted):
+        await cacher.list("/", revision=4)
+    assert len((await cacher.list("/", revision=5)).items) == 4
 
 
 async def test_around_a_shared_store_that_sends_no_events_reads_go_to_the_store(

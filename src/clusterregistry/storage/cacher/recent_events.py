@@ -48,7 +48,7 @@ class RecentEvents:
     def _drop_oldest(self) -> None:
         event = self._events.popleft()
         self._bytes -= _cost(event)
-        self.floor = event.revision
+        self.floor = max(self.floor, event.revision)
 
 
 def _cost(event: Event) -> int:
