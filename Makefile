@@ -74,6 +74,12 @@ crash-test: setup ## Kill a busy server 200 times and check all it answered; ARG
 	@echo "==> Killing the server in the midst of its work, again and again"
 	@$(BIN)/python -m tests.faults.crashing $(ARGS)
 
+.PHONY: fault-test
+fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARGS='--seconds 300 --seed 7'
+	@$(BIN)/python tools/programs.py fetch etcd-3.5
+	@echo "==> Harming three members of etcd and two replicas under load"
+	@$(BIN)/python -m tests.faults.striking $(ARGS)
+
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter
 	@echo "==> Comparing with the recordings in tests/conformance"

@@ -1,16 +1,15 @@
 """Which write made which change.
 
-A change of a value shows the token of its write. A deletion shows none: who was answered the uid made it, and who
-deleted a given revision can have made but one. What remains is for a deletion of any revision whose outcome is
-unknown; ``history`` decides on those, since it knows when they began.
+A change of a value shows the token of its write. A deletion shows none: who was answered the uid made it. What remains
+is for deletions whose outcome is unknown; ``history`` decides on those, since it knows when they began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.faults.faults import Fault, Violation
-from tests.faults.records import Action, Change, Kind, Operation, Result, State, Value
+from tests.faults.records import Action, Change, Intent, Kind, Operation, Result, State, Value
 from tests.faults.timeline import Timeline
 
 
@@ -26,7 +25,11 @@ class Authorship:
         self._uids: set[str] = {state.uid for key in timeline.keys if (state := timeline.state(key, timeline.start))}
         writes = [operation for operation in operations if operation.is_write]
         self._by_token = {operation.intent.token: operation for operation in writes if operation.intent.token}
-        self._deletes = _Deletes(operation for operation in writes if operation.intent.action is Action.DELETE)
+        self._deletes: dict[str, Operation] = {}
+        for operation in writes:
+            if operation.acknowledged and operation.intent.action is Action.DELETE:
+                # A second one of the same object has no change of its own, and counts as lost.
+                self._deletes.setdefault(operation.outcome.uid, operation)
         for change in timeline.changes:
             self._explain(change)
         for operation in writes:
@@ -45,19 +48,18 @@ class Authorship:
         before = self._timeline.before(change)
         self._check_life(change, before)
         if change.kind is Kind.DELETED:
-            author = self._deletes.author_of(change, before)
-            if author is None:
+            author = self._deletes.get(change.uid)
+            if author is None or author.intent.key != change.key:
                 self.unexplained_deletions.append(change)
+                return
         else:
             author = self._by_token.get(_token(change, before))
             if author is None or not _fits(author, change, before):
                 self._add(Fault.PHANTOM, f"{_shown(change)} after {before} is what no write would have made")
                 return
-        if author is not None:
-            self._assign(author, change, before)
+        self._assign(author, change, before)
 
     def _assign(self, author: Operation, change: Change, before: State) -> None:
-        expected = author.intent.expected
         if id(author) in self._changes:
             self._add(Fault.APPLIED_TWICE, f"{author} made {_shown(self._changes[id(author)])} and {_shown(change)}")
             return
@@ -65,7 +67,7 @@ class Authorship:
         self._assigned.append((author, change))
         if author.outcome.result not in (Result.OK, Result.UNKNOWN):
             self._add(Fault.REFUSED_BUT_DONE, f"{author} made {_shown(change)}")
-        if expected is not None and (before is None or before.revision != expected):
+        if not author.intent.allows(before):
             self._add(Fault.LOST_UPDATE, f"{author} made {_shown(change)} on {before}")
 
     def _check_life(self, change: Change, before: State) -> None:
@@ -91,43 +93,42 @@ class Authorship:
         self.violations.append(Violation(fault, text))
 
 
-class _Deletes:
-    """Deletions, found by what they can have removed."""
-
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self._by_uid: dict[str, Operation] = {}
-        self._by_revision: dict[tuple[str, int], Operation] = {}
-        for operation in operations:
-            if operation.acknowledged:
-                # A second one of the same object has no change of its own, and counts as lost.
-                self._by_uid.setdefault(operation.outcome.uid, operation)
-            elif operation.outcome.result is Result.UNKNOWN and operation.intent.expected is not None:
-                self._by_revision.setdefault((operation.intent.key, operation.intent.expected), operation)
-
-    def author_of(self, change: Change, before: State) -> Operation | None:
-        acknowledged = self._by_uid.get(change.uid)
-        if acknowledged is not None and acknowledged.intent.key == change.key:
-            return acknowledged
-        return self._by_revision.get((change.key, before.revision)) if before else None
-
-
 def _token(change: Change, before: State) -> str:
-    """The token of the write that makes a change: a whole write clears that of the last patch."""
-    is_patch = before is not None and before.value.whole == change.value.whole
-    return change.value.patch if is_patch and change.value.patch else change.value.whole
+    """The token of the write that makes a change: the one that is new, and else of a write that was made again."""
+    old = before.value if before else Value("")
+    new = [token for token, known in zip(change.value, old, strict=True) if token and token != known]
+    if new:
+        return new[0]
+    return change.value.whole if change.value != old else next(filter(None, reversed(change.value)), "")
 
 
 def _fits(author: Operation, change: Change, before: State) -> bool:
     """Whether the write makes exactly this of what was there before."""
-    intent = author.intent
-    if intent.key != change.key:
+    if author.intent.key != change.key:
         return False
-    if intent.action is Action.PATCH:
-        made = Value(before.value.whole if before else "", intent.token)
-        return change.kind is Kind.MODIFIED and change.value == made
-    wanted = Kind.ADDED if intent.action is Action.CREATE else Kind.MODIFIED
-    return change.kind is wanted and change.value == Value(intent.token)
+    return (change.kind, change.value) == _made(author.intent, before.value if before else None)
+
+
+def _made(intent: Intent, before: Value | None) -> tuple[Kind, Value] | None:
+    """What a write makes of a value; None: nothing."""
+    match intent.action:
+        case Action.CREATE:
+            return Kind.ADDED, Value(intent.token)
+        case Action.APPLY if before is None:
+            return Kind.ADDED, Value("", applied=intent.token)
+    if before is None:
+        return None
+    match intent.action:
+        case Action.UPDATE:
+            return Kind.MODIFIED, Value(intent.token, status=before.status)
+        case Action.PATCH:
+            return Kind.MODIFIED, before._replace(patch=intent.token)
+        case Action.APPLY:
+            return Kind.MODIFIED, before._replace(applied=intent.token)
+        case Action.STATUS:
+            return Kind.MODIFIED, before._replace(status=intent.token)
+    return None
 
 
 def _shown(change: Change) -> str:
-    return f"{change.kind} {change.key} {change.value.whole}/{change.value.patch or '-'} at revision {change.revision}"
+    return f"{change.kind} {change.key} {change.value} at revision {change.revision}"

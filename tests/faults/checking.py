@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.faults.faults import Fault, Violation
 from tests.faults.history import check_operations
-from tests.faults.records import Record, Result
+from tests.faults.records import Action, Record, Result, Selection
 from tests.faults.timeline import Timeline
 from tests.faults.watching import check_numbering, check_watch, merged
 
@@ -34,20 +37,34 @@ class Verdict:
     connections: int
     """Of all watchers."""
 
+    outcomes: Counter[tuple[Action, Result]]
+    """Operations by kind and result."""
+    without_a_write: float
+    """The longest time in seconds in which no write was acknowledged."""
+
     def figures(self) -> str:
         return (
             f"{self.operations} operations: {self.reads} reads, "
             f"{self.acknowledged} writes acknowledged ({self.lost} of them lost), {self.refused} refused, "
             f"{self.unknown} of unknown outcome (of which {self.unknown_but_done} happened); "
-            f"{self.changes} revisions, {self.events} watch events over {self.connections} connections"
+            f"{self.changes} revisions, {self.events} watch events over {self.connections} connections; "
+            f"at most {self.without_a_write:.1f} s without an acknowledged write"
         )
+
+    def table(self) -> list[str]:
+        """How many of each kind came to what."""
+        lines = []
+        for action in Action:
+            counted = [f"{count} {result}" for result in Result if (count := self.outcomes[action, result])]
+            lines += [f"  {action:<7} {', '.join(counted)}"] if counted else []
+        return lines
 
     def report(self, *, most: int = 20) -> str:
         """For a person: the figures, and the first of the violations."""
         shown = [f"  {violation}" for violation in self.violations[:most]]
         left = len(self.violations) - len(shown)
         more = [f"  ... and {left} more"] if left else []
-        return "\n".join([self.figures(), f"{len(self.violations)} violations", *shown, *more])
+        return "\n".join([self.figures(), *self.table(), f"{len(self.violations)} violations", *shown, *more])
 
 
 def check(record: Record, *, sole_writer: bool) -> Verdict:
@@ -55,8 +72,9 @@ def check(record: Record, *, sole_writer: bool) -> Verdict:
     changes, violations = merged(record.watches)
     timeline = Timeline(changes, start=record.start, initial=record.initial)
     violations += check_operations(timeline, record.operations, watches=record.watches)
+    seen = {selection: timeline.seen_through(selection) for selection in Selection}
     for watch in record.watches:
-        violations += check_watch(watch, timeline.changes, until=record.end)
+        violations += check_watch(watch, seen[watch.selection], until=record.end)
     if sole_writer:
         violations += check_numbering(timeline.changes, start=record.start)
     return _verdict(record, timeline, violations)
@@ -79,4 +97,10 @@ def _verdict(record: Record, timeline: Timeline, violations: list[Violation]) ->
         changes=len(timeline.changes),
         events=sum(sight.change is not None for watch in record.watches for sight in watch.sights),
         connections=sum(watch.connections for watch in record.watches),
+        outcomes=Counter((operation.intent.action, operation.outcome.result) for operation in record.operations),
+        without_a_write=_longest_gap(write.answered for write in writes if write.acknowledged),
     )
+
+
+def _longest_gap(times: Iterable[float]) -> float:
+    return max((later - earlier for earlier, later in pairwise(sorted(times))), default=0.0)

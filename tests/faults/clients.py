@@ -1,6 +1,7 @@
 """Those who use the registry: writers, readers and watchers. Each does one thing at a time, and records it.
 
-A client stays with one replica until that fails it, then it goes on to the next, as behind a load balancer.
+A client stays with one replica until that fails it, then it goes on to the next, as behind a load balancer. A watcher
+goes on to the next one in any case when its watch ends.
 """
 
 from __future__ import annotations
@@ -11,16 +12,30 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing, suppress
 from typing import Any
 
 from tests.faults import registry_api
 from tests.faults.connections import PATIENCE, Connection, LostError, Target, UnreachableError
-from tests.faults.records import Action, Intent, Operation, Outcome, Result, Sight, Version, WatchRecord
+from tests.faults.records import Action, Intent, Operation, Outcome, Result, Selection, Sight, Version, WatchRecord
 
 RETRY_SECONDS = 0.02
-WATCH_SECONDS = 10
+WATCH_SECONDS = range(3, 11)
 IDLE_SECONDS = 4.0
+ELSEWHERE = 0.25
+"""How many writes are followed by a read from another replica."""
+
+UNKNOWN_KEY = {Action.CREATE: 8, Action.APPLY: 2, Action.PATCH: 1, Action.DELETE: 1}
+KNOWN_KEY = {
+    Action.UPDATE: 8,
+    Action.PATCH: 5,
+    Action.APPLY: 3,
+    Action.STATUS: 3,
+    Action.DELETE: 3,
+    Action.CREATE: 1,
+}
+"""How often something is done to a key that is thought not to be there, and to one that is."""
+UNCLEAR = frozenset({Result.EXISTS, Result.CONFLICT, Result.UNKNOWN})
 
 
 class Client:
@@ -100,13 +115,16 @@ class Replicas:
 
 
 class Writer:
-    """Changes objects at random, on what is known of them.
+    """Changes objects at random, on what is known of them, and looks at some of them from elsewhere.
 
     The writers share what they know. Most of their writes then succeed, and those that race for a key still conflict.
     """
 
-    def __init__(self, client: Client, *, keys: Sequence[str], known: dict[str, Version], rng: random.Random) -> None:
-        self._client, self._keys, self._known, self._rng = client, keys, known, rng
+    def __init__(
+        self, client: Client, *, elsewhere: Client, keys: Sequence[str], known: dict[str, Version], rng: random.Random
+    ) -> None:
+        self._client, self._elsewhere = client, elsewhere
+        self._keys, self._known, self._rng = keys, known, rng
         self._count = 0
 
     async def work(self, stopping: asyncio.Event) -> None:
@@ -115,12 +133,15 @@ class Writer:
 
     def _intent(self, key: str) -> Intent:
         known = self._known.get(key)
-        if known is None:
-            action = self._rng.choices((Action.CREATE, Action.PATCH, Action.DELETE), weights=(8, 1, 1))[0]
-        else:
-            actions = (Action.UPDATE, Action.PATCH, Action.DELETE, Action.CREATE)
-            action = self._rng.choices(actions, weights=(8, 6, 3, 1))[0]
-        return Intent(action=action, key=key, token=self._token(action), expected=self._expected(action, known))
+        weights = UNKNOWN_KEY if known is None else KNOWN_KEY
+        action = self._rng.choices(list(weights), weights=list(weights.values()))[0]
+        return Intent(
+            action=action,
+            key=key,
+            token=self._token(action),
+            expected=self._expected(action, known),
+            uid=known.uid if known and action is Action.DELETE and self._rng.random() < 0.5 else "",
+        )
 
     def _token(self, action: Action) -> str:
         self._count += 1
@@ -128,14 +149,14 @@ class Writer:
 
     def _expected(self, action: Action, known: Version | None) -> int | None:
         """An update must name what it replaces; patches and deletions may, and do every other time."""
-        if known is None or action is Action.CREATE:
+        if known is None or action in (Action.CREATE, Action.APPLY):
             return None
         return known.revision if action is Action.UPDATE or self._rng.random() < 0.5 else None
 
     async def _write(self, intent: Intent) -> None:
         outcome = await self._client.perform(intent)
-        if outcome.result in (Result.EXISTS, Result.CONFLICT, Result.UNKNOWN):
-            outcome = await self._client.perform(Intent(action=Action.GET, key=intent.key))
+        if outcome.result in UNCLEAR or self._rng.random() < ELSEWHERE:
+            outcome = await self._elsewhere.perform(Intent(action=Action.GET, key=intent.key))
         if outcome.version is None:
             self._known.pop(intent.key, None)
         else:
@@ -157,18 +178,21 @@ class Reader:
     def _intent(self) -> Intent:
         expected = self._rng.choice((None, None, 0, self._newest))
         if self._rng.random() < 0.2:
-            return Intent(action=Action.LIST, expected=expected)
+            selection = self._rng.choice(list(Selection))
+            return Intent(action=Action.LIST, expected=expected, selection=selection)
         return Intent(action=Action.GET, key=self._rng.choice(self._keys), expected=expected)
 
 
 class Watcher:
-    """Watches everything since a revision, and resumes from the last one that it was told."""
+    """Watches a selection since a revision, and resumes from the last one that it was told."""
 
-    def __init__(self, name: str, targets: Sequence[Target], *, start: int, patience: float = PATIENCE) -> None:
-        self.record = WatchRecord(name=name, start=start)
-        self._replicas = Replicas(targets)
+    def __init__(
+        self, record: WatchRecord, targets: Sequence[Target], *, rng: random.Random, patience: float = PATIENCE
+    ) -> None:
+        self.record = record
+        self._replicas, self._rng = Replicas(targets), rng
         self._patience = patience
-        self._last = start
+        self._last = record.start
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def work(self) -> None:
@@ -176,12 +200,9 @@ class Watcher:
         while True:
             connection = await self._replicas.connect(self._patience)
             self.record.connections += 1
-            try:
+            with suppress(LostError), closing(connection):
                 await self._watch(connection)
-            except LostError:
-                self._replicas.next()
-            finally:
-                connection.close()
+            self._replicas.next()
 
     async def reach(self, revision: int) -> None:
         """Returns once a change or bookmark of that revision, or of a later one, was told."""
@@ -191,8 +212,9 @@ class Watcher:
             await future
 
     async def _watch(self, connection: Connection) -> None:
-        path = registry_api.watch_path(since=self._last, seconds=WATCH_SECONDS)
-        async with aclosing(connection.lines(path, idle=WATCH_SECONDS + IDLE_SECONDS)) as lines:
+        seconds = self._rng.choice(WATCH_SECONDS)
+        path = registry_api.watch_path(since=self._last, seconds=seconds, selection=self.record.selection)
+        async with aclosing(connection.lines(path, idle=seconds + IDLE_SECONDS)) as lines:
             status = int(await anext(lines))
             async for line in lines:
                 if status != registry_api.OK:

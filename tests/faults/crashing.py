@@ -8,16 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import secrets
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults.checking import Verdict, check
 from tests.faults.nemesis import Killing, Nemesis
+from tests.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.faults.servers import Server
 from tests.faults.workload import WatchStalledError, Workload
 
@@ -25,9 +23,6 @@ SHORTEST, LONGEST = 0.2, 1.0
 """Seconds of work between two crashes."""
 ROUNDS = 200
 FAILED = 1
-HISTORY = "history.txt"
-
-Say = Callable[[str], None]
 
 
 async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Verdict:
@@ -44,11 +39,10 @@ async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Verdict
             async with workload.running():
                 await _strike(Killing(server), workload, rounds=rounds, rng=random.Random(seed), say=say)
         except* WatchStalledError as group:  # a violation like others, but there is no going on
-            say(f"stopped early: {_first(group)}")
+            say(f"stopped early: {first(group)}")
     say("checking the history")
     verdict = check(workload.record(), sole_writer=True)
-    if verdict.violations:
-        (directory / HISTORY).write_text("\n".join(workload.record().lines()))
+    keep_if_wrong(workload.record(), verdict, directory)
     return verdict
 
 
@@ -64,7 +58,7 @@ async def _strike(nemesis: Nemesis, workload: Workload, *, rounds: int, rng: ran
 def main() -> int:
     options = _options()
     directory = Path(tempfile.mkdtemp(prefix="crash-test-"))
-    say = _Progress()
+    say = Progress()
     if _passes(directory, rounds=options.rounds, seed=options.seed, say=say):
         shutil.rmtree(directory)
         return 0
@@ -79,38 +73,15 @@ def _passes(directory: Path, *, rounds: int, seed: int, say: Say) -> bool:
         say(f"after {rounds} crashes: {verdict.report()}")
         passes = not verdict.violations
     except* AssertionError as group:
-        say(f"the server did not start again: {_first(group)}")
+        say(f"the server did not start again: {first(group)}")
     return passes
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="crash-test", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=_positive, default=ROUNDS, help="how often to kill the server (%(default)s)")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32), help="of an earlier run: same choices")
+    parser.add_argument("--rounds", type=positive, default=ROUNDS, help="how often to kill the server (%(default)s)")
+    seed_option(parser)
     return parser.parse_args()
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)
-
-
-class _Progress:
-    """Lines for a person, each with the seconds since the beginning."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, text: str) -> None:
-        sys.stdout.write(f"{time.monotonic() - self._began:7.1f} s  {text}\n")
-        sys.stdout.flush()
 
 
 if __name__ == "__main__":

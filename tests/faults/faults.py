@@ -24,6 +24,7 @@ class Fault(enum.StrEnum):
     REORDERED = "a watch told changes out of order"
     DISAGREEMENT = "two watches tell different changes under one revision"
     TROUBLE = "a client got an answer that it must not get"
+    TRACEBACK = "a server met an error that it was not prepared for"
 
 
 @dataclass(frozen=True, slots=True)

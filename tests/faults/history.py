@@ -28,8 +28,11 @@ from typing import NamedTuple
 
 from tests.faults.authorship import Authorship
 from tests.faults.faults import Fault, Violation
-from tests.faults.records import Action, Operation, Result, Sight, State, WatchRecord
+from tests.faults.records import READS, Action, Change, Operation, Result, Sight, State, WatchRecord
 from tests.faults.timeline import Predicate, Timeline
+
+BUG = 500
+"""A server that cannot do something says 503 or 504. This one says that it does not know what happened to it."""
 
 
 def check_operations(
@@ -72,7 +75,7 @@ class _Walk:
         self._floor = timeline.start
         self._unwritten = _Unwritten(authorship)
         self._positions: dict[int, int] = {}
-        self._open_deletes: dict[str, list[int]] = {}
+        self._open_deletes = _OpenDeletes()
 
     def pass_by(self, moment: _Moment) -> None:
         if isinstance(moment.what, Sight):
@@ -85,18 +88,10 @@ class _Walk:
                 self._positions[id(moment.what)] = position
 
     def deletions_of_nobody(self) -> list[Violation]:
-        """Deletions that no delete of unknown outcome can have made.
-
-        Which of them made which is open, but only the earliest that fit need be tried: each can have made any
-        deletion above the floor at which it began.
-        """
+        """Deletions that no delete of unknown outcome can have made."""
         violations = []
-        floors = {key: sorted(floors) for key, floors in self._open_deletes.items()}
         for change in self._authorship.unexplained_deletions:
-            left = floors.get(change.key, [])
-            if left and left[0] < change.revision:
-                left.pop(0)
-            else:
+            if not self._open_deletes.explain(change, self._timeline.before(change)):
                 text = f"{change.key} was deleted at revision {change.revision}, and nobody had asked for that"
                 violations.append(Violation(Fault.PHANTOM, text))
         return violations
@@ -106,19 +101,17 @@ class _Walk:
         if operation.outcome.result is Result.UNEXPECTED:
             self._add(Fault.TROUBLE, f"{operation}: {operation.outcome.text}")
             return None
+        if operation.outcome.status == BUG:
+            self._add(Fault.TROUBLE, f"{operation}: {operation.outcome.text}")
         change = self._authorship.change_of(operation)
         if change is not None:
             return self._placed_write(operation, change.revision)
         if operation.outcome.result is Result.UNKNOWN:
-            self._note_open_delete(operation)
+            self._open_deletes.note(operation, self._floor)
             return None
         if operation.intent.action is Action.LIST:
             return self._placed_list(operation)
         return self._placed_state(operation)
-
-    def _note_open_delete(self, operation: Operation) -> None:
-        if operation.intent.action is Action.DELETE and operation.intent.expected is None:
-            self._open_deletes.setdefault(operation.intent.key, []).append(self._floor)
 
     def _placed_write(self, operation: Operation, revision: int) -> int:
         if revision <= self._floor:
@@ -135,6 +128,8 @@ class _Walk:
             self._add(Fault.STALE_READ, f"{operation} is of revision {outcome.revision}, when {bound} was known")
         for key in {*self._timeline.keys, *outcome.items}:
             there, shown = self._timeline.state(key, outcome.revision), outcome.items.get(key)
+            if there is not None and not operation.intent.selection.has(there.value):
+                there = None
             if there != shown:
                 text = f"{operation} of revision {outcome.revision} shows {key} as {shown}, where it was {there}"
                 self._add(_misread(self._timeline, key, shown), text)
@@ -163,11 +158,40 @@ class _Walk:
 
     def _bound(self, operation: Operation) -> int:
         """From where on an operation can be. A read that names the oldest revision may show the past."""
-        allowed_old = operation.intent.action in (Action.GET, Action.LIST) and operation.intent.expected is not None
+        allowed_old = operation.intent.action in READS and operation.intent.expected is not None
         return (operation.intent.expected or 0) if allowed_old else self._floor
 
     def _add(self, fault: Fault, text: str) -> None:
         self.violations.append(Violation(fault, text))
+
+
+class _OpenDeletes:
+    """Deletes of unknown outcome. Each can have made one deletion, above the floor at which it began."""
+
+    def __init__(self) -> None:
+        self._floors: dict[tuple[str, int | None, str], list[int]] = {}
+
+    def note(self, operation: Operation, floor: int) -> None:
+        """In the order of time, hence with floors that do not go down. Takes no notice of other operations."""
+        intent = operation.intent
+        if intent.action is Action.DELETE:
+            self._floors.setdefault((intent.key, intent.expected, intent.uid), []).append(floor)
+
+    def explain(self, change: Change, before: State) -> bool:
+        """Whether one is left that can have made the deletion. To be asked in the order of revisions.
+
+        One that names the version or the object can have made no other deletion, so there is no loss in taking it
+        first; of those that name none, the earliest.
+        """
+        if before is None:
+            return False
+        named = [(before.revision, ""), (None, before.uid), (before.revision, before.uid)]
+        for expected, uid in [*named, (None, "")]:
+            floors = self._floors.get((change.key, expected, uid), [])
+            if floors and floors[0] < change.revision:
+                floors.pop(0)
+                return True
+        return False
 
 
 class _Unwritten:
@@ -190,16 +214,16 @@ class _Unwritten:
 
 def _demand(operation: Operation) -> Predicate | None:
     """What the answer says about the key; None: nothing."""
-    version, expected = operation.outcome.version, operation.intent.expected
+    version, intent = operation.outcome.version, operation.intent
     match operation.outcome.result:
-        case Result.OK if operation.intent.action is Action.GET:
+        case Result.OK if intent.action is Action.GET:
             return lambda state: state == version
         case Result.EXISTS:
             return lambda state: state is not None
         case Result.ABSENT:
             return lambda state: state is None
-        case Result.CONFLICT if expected is not None:
-            return lambda state: state is None or state.revision != expected
+        case Result.CONFLICT if intent.expected is not None or intent.uid:
+            return lambda state: not intent.allows(state)
     return None
 
 

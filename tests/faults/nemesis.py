@@ -9,8 +9,9 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import Sequence
-from typing import Protocol
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
 
 
 class Victim(Protocol):
@@ -89,7 +90,7 @@ class Pausing:
         pause(self._paused)
         await asyncio.sleep(self._seconds)
         await self.heal()
-        return f"paused {self._victim.name} for {self._seconds:g} s"
+        return f"paused {self._victim.name}"
 
     async def heal(self) -> None:
         if self._paused:
@@ -109,3 +110,34 @@ class OneOf:
     async def heal(self) -> None:
         for choice in self._choices:
             await choice.heal()
+
+
+class Chosen(NamedTuple):
+    """A victim, and what it is: "leader", "replica"."""
+
+    kind: str
+    victim: Victim
+
+
+class Storm:
+    """Kills or pauses one victim after the other, each for a while that chance decides, and counts."""
+
+    def __init__(self, choose: Callable[[], Awaitable[Chosen]], *, rng: random.Random, longest: float) -> None:
+        """``choose`` names the next victim; it is down for up to ``longest`` seconds."""
+        self._choose, self._rng, self._longest = choose, rng, longest
+        self._last: Nemesis | None = None
+        self.strikes: Counter[str] = Counter()
+
+    async def strike(self) -> str:
+        kind, victim = await self._choose()
+        seconds = self._rng.uniform(0.0, self._longest)
+        if self._rng.random() < 0.5:
+            verb, self._last = "killed", Killing(victim, seconds=seconds)
+        else:
+            verb, self._last = "paused", Pausing(victim, seconds=seconds)
+        self.strikes[f"{verb} a {kind}"] += 1
+        return f"{await self._last.strike()} (a {kind}, {seconds:.1f} s)"
+
+    async def heal(self) -> None:
+        if self._last is not None:
+            await self._last.heal()

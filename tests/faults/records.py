@@ -14,10 +14,18 @@ from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """What the workload keeps in an object: the token of its last whole write, and of the last patch since."""
+    """What the workload keeps in an object: the token of its last whole write, and those of other writes since.
+
+    A whole write takes those of patches and applies away. The status is not its business.
+    """
 
     whole: str
     patch: str | None = None
+    applied: str | None = None
+    status: str | None = None
+
+    def __str__(self) -> str:
+        return "/".join(token or "-" for token in self).rstrip("/-") or "-"
 
 
 class Version(NamedTuple):
@@ -56,12 +64,26 @@ class Action(enum.StrEnum):
     CREATE = "create"
     UPDATE = "update"
     PATCH = "patch"
+    APPLY = "apply"
+    """Creates what is not there; alone among the writes it is never refused."""
+    STATUS = "status"
     DELETE = "delete"
     GET = "get"
     LIST = "list"
 
 
-WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.PATCH, Action.DELETE})
+READS = frozenset({Action.GET, Action.LIST})
+
+
+class Selection(enum.StrEnum):
+    """Which objects a list or a watch is about; a label selector."""
+
+    ALL = ""
+    PATCHED = "patched"
+    """Those which were patched since their last whole write."""
+
+    def has(self, value: Value) -> bool:
+        return self is Selection.ALL or value.patch is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +91,21 @@ class Intent:
     """A request in the terms of the check.
 
     ``expected`` is the revision that a write is made on (None: any). For a read it is the oldest revision that
-    may be shown (None: the read must show the present).
+    may be shown (None: the read must show the present). ``uid`` is that of the object to be deleted, if it matters.
     """
 
     action: Action
     key: str = ""
     token: str = ""
     expected: int | None = None
+    uid: str = ""
+    selection: Selection = Selection.ALL
+
+    def allows(self, state: State) -> bool:
+        """Whether a write may be made on this: on what it names, if it names anything."""
+        if state is None:
+            return self.expected is None and not self.uid
+        return self.expected in (None, state.revision) and self.uid in ("", state.uid)
 
 
 class Result(enum.StrEnum):
@@ -105,6 +135,8 @@ class Outcome:
     uid: str = ""
     version: State = None
     items: Mapping[str, Version] | None = None
+    status: int = 0
+    """Of the HTTP answer; 0: there was none."""
     text: str = ""
 
 
@@ -120,7 +152,7 @@ class Operation:
 
     @property
     def is_write(self) -> bool:
-        return self.intent.action in WRITES
+        return self.intent.action not in READS
 
     @property
     def acknowledged(self) -> bool:
@@ -129,7 +161,9 @@ class Operation:
     def __str__(self) -> str:
         intent = self.intent
         parts = [f"{self.client}: {intent.action}", intent.key, intent.token]
+        parts += [f"of {intent.selection}"] if intent.selection else []
         parts += [] if intent.expected is None else [f"on revision {intent.expected}"]
+        parts += [f"of uid {intent.uid}"] if intent.uid else []
         until = "no answer" if math.isinf(self.answered) else f"{self.answered:.6f}"
         return f"{' '.join(part for part in parts if part)} ({self.invoked:.6f} to {until}: {self.outcome.result})"
 
@@ -148,6 +182,7 @@ class WatchRecord:
 
     name: str
     start: int
+    selection: Selection = Selection.ALL
     sights: list[Sight] = field(default_factory=list)
     connections: int = 0
     troubles: list[str] = field(default_factory=list)
@@ -158,7 +193,7 @@ class WatchRecord:
 class Record:
     """A whole run: what there was when it began, and everything since.
 
-    ``end`` is a revision that every watcher was waited for.
+    ``end`` is a revision that every watcher was waited for. ``notes`` is what else happened when, such as harm.
     """
 
     start: int
@@ -166,10 +201,12 @@ class Record:
     operations: Sequence[Operation]
     watches: Sequence[WatchRecord]
     end: int
+    notes: Sequence[tuple[float, str]] = ()
 
     def lines(self) -> list[str]:
         """Everything in the order of time, for a person who looks for the cause of a violation."""
         told = [(operation.invoked, f"{operation} {operation.outcome}") for operation in self.operations]
+        told += [(at, f"--- {text}") for at, text in self.notes]
         for watch in self.watches:
             told += [
                 (sight.at, f"{watch.name}: {sight.change or 'BOOKMARK'} {sight.revision}") for sight in watch.sights

@@ -1,6 +1,7 @@
 """The check's terms in the registry's: intents as requests, answers as outcomes, watch events as changes.
 
-An object keeps the token of its last whole write as its cloud provider, and that of a patch as a label.
+An object keeps the token of its last whole write as its cloud provider, those of a patch and of an apply as labels,
+and that of a write of its status as the version in there.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import json
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from tests.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
+from tests.api.objects import APPLY_PATCH, CLUSTERS, MERGE_PATCH, cluster, path_of
 from tests.faults.connections import Answer
-from tests.faults.records import Action, Change, Intent, Kind, Outcome, Result, Value, Version
+from tests.faults.records import Action, Change, Intent, Kind, Outcome, Result, Selection, Value, Version
 
-LABEL = "patched"
+PATCHED, APPLIED = "patched", "applied"
+MANAGER = "applier"
 JSON = "application/json"
 
 OK, CREATED, NOT_FOUND, CONFLICT, TOO_MANY, FIRST_OF_SERVER = 200, 201, 404, 409, 429, 500
+
+CONDITIONAL = frozenset({Action.UPDATE, Action.PATCH, Action.STATUS, Action.DELETE})
+"""What may be refused for the version that it is based on."""
 
 
 class Request(NamedTuple):
@@ -28,6 +33,7 @@ class Request(NamedTuple):
 
 def request_of(intent: Intent) -> Request:
     expected = {} if intent.expected is None else {"resourceVersion": str(intent.expected)}
+    selected = {"labelSelector": str(intent.selection)} if intent.selection else {}
     path = path_of(intent.key)
     match intent.action:
         case Action.CREATE:
@@ -35,15 +41,22 @@ def request_of(intent: Intent) -> Request:
         case Action.UPDATE:
             return Request("PUT", path, _encoded(cluster(intent.key, intent.token, **expected)), JSON)
         case Action.PATCH:
-            patch = {"metadata": {"labels": {LABEL: intent.token}, **expected}}
+            patch = {"metadata": {"labels": {PATCHED: intent.token}, **expected}}
             return Request("PATCH", path, _encoded(patch), MERGE_PATCH)
+        case Action.APPLY:
+            applied = cluster(intent.key, None, labels={APPLIED: intent.token})
+            return Request("PATCH", f"{path}?fieldManager={MANAGER}&force=true", _encoded(applied), APPLY_PATCH)
+        case Action.STATUS:
+            observed = {"metadata": expected, "status": {"version": {"kubernetes": intent.token}}}
+            return Request("PATCH", f"{path}/status", _encoded(observed), MERGE_PATCH)
         case Action.DELETE:
-            options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": expected}
+            conditions = {**expected, **({"uid": intent.uid} if intent.uid else {})}
+            options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": conditions}
             return Request("DELETE", path, _encoded(options), JSON)
         case Action.GET:
             return Request("GET", _with_query(path, expected))
         case Action.LIST:
-            return Request("GET", _with_query(CLUSTERS, expected))
+            return Request("GET", _with_query(CLUSTERS, {**expected, **selected}))
 
 
 def outcome_of(intent: Intent, answer: Answer) -> Outcome:
@@ -52,19 +65,27 @@ def outcome_of(intent: Intent, answer: Answer) -> Outcome:
         body = json.loads(answer.body)
         if answer.status in (OK, CREATED):
             return _success(intent, body)
-        return Outcome(result=_refusal(intent, answer.status, str(body.get("reason"))), text=_text(answer))
+        result = _refusal(intent, answer.status, str(body.get("reason")))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Outcome(result=Result.UNEXPECTED, text=_text(answer))
+        result = Result.UNEXPECTED
+    return Outcome(result=result, status=answer.status, text=_text(answer))
 
 
-def watch_path(*, since: int, seconds: int) -> str:
+def watch_path(*, since: int, seconds: int, selection: Selection) -> str:
     query = {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+    query.update({"labelSelector": str(selection)} if selection else {})
     return f"{CLUSTERS}?{urlencode(query)}"
 
 
 def version_of(obj: dict[str, Any]) -> Version:
     metadata = obj["metadata"]
-    value = Value(obj["spec"]["cloudProvider"]["name"], metadata.get("labels", {}).get(LABEL))
+    labels = metadata.get("labels", {})
+    value = Value(
+        whole=obj.get("spec", {}).get("cloudProvider", {}).get("name", ""),
+        patch=labels.get(PATCHED),
+        applied=labels.get(APPLIED),
+        status=obj.get("status", {}).get("version", {}).get("kubernetes"),
+    )
     return Version(int(metadata["resourceVersion"]), metadata["uid"], value)
 
 
@@ -88,11 +109,11 @@ def _refusal(intent: Intent, status: int, reason: str) -> Result:
         return Result.UNKNOWN
     if status == TOO_MANY:
         return Result.REFUSED
-    if status == NOT_FOUND and intent.action is not Action.CREATE:
+    if status == NOT_FOUND and intent.action not in (Action.CREATE, Action.APPLY, Action.LIST):
         return Result.ABSENT
     if status == CONFLICT and intent.action is Action.CREATE and reason == "AlreadyExists":
         return Result.EXISTS
-    if status == CONFLICT and intent.action in (Action.UPDATE, Action.PATCH, Action.DELETE):
+    if status == CONFLICT and intent.action in CONDITIONAL:
         return Result.CONFLICT
     return Result.UNEXPECTED
 

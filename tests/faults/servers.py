@@ -10,6 +10,9 @@ from pathlib import Path
 from tests.api.clients import ADMIN_TOKEN
 from tests.faults.connections import Target
 from tests.serving.programs import Program
+from tests.storage.etcd_servers import free_ports
+
+TRACEBACK = "Traceback (most recent call last)"
 
 
 class Server:
@@ -17,17 +20,28 @@ class Server:
 
     def __init__(self, directory: Path, *flags: str) -> None:
         self._program = Program(directory, *flags)
+        # Not one that the system gives to clients: one of these could take it while the server is down.
+        (self._program.port,) = free_ports(1)
         self.name = f"server on port {self._program.port}"
 
     @property
     def pid(self) -> int:
         return self._program.process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._program.process.poll() is None
+
     async def start(self) -> None:
         await asyncio.to_thread(self._program.start)
 
     async def ended(self) -> None:
         await asyncio.to_thread(self._program.wait)
+
+    def tracebacks(self) -> list[str]:
+        """What it logged of errors that nobody was prepared for, each as far as it can be read in a report."""
+        _, *found = self._program.logged().split(TRACEBACK)
+        return [f"{TRACEBACK}{text[:4000]}" for text in found]
 
     def target(self) -> Target:
         """Once it has been started: it makes its certificates then."""
@@ -37,8 +51,8 @@ class Server:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        await self.start()
         try:
+            await self.start()
             yield
         finally:
             self._program.end()

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults.checking import check
-from tests.faults.nemesis import Killing, OneOf, Pausing, pause, resume
+from tests.faults.nemesis import Chosen, Killing, OneOf, Pausing, Storm, pause, resume
 from tests.faults.servers import Server
 from tests.faults.workload import Size, Workload
+
+PAUSES_FIRST = 0
+"""A seed with which a storm begins with a pause."""
 
 
 class Sleeper:
@@ -93,7 +96,33 @@ async def test_healing_resumes_what_a_strike_that_was_cut_short_has_paused(sleep
 async def test_one_of_several_is_chosen(sleeper: Sleeper) -> None:
     nemesis = OneOf([Killing(sleeper), Pausing(sleeper, seconds=0)], rng=random.Random(1))
     done = {await nemesis.strike() for _ in range(20)}
-    assert done == {"killed sleeper", "paused sleeper for 0 s"}
+    assert done == {"killed sleeper", "paused sleeper"}
+    await sleeper.comes_to(stopped=False)
+
+
+async def test_a_storm_strikes_in_every_way_and_counts(sleeper: Sleeper) -> None:
+    async def choose() -> Chosen:
+        return Chosen("sleeper", sleeper)
+
+    storm = Storm(choose, rng=random.Random(1), longest=0.0)
+    for _ in range(20):
+        await storm.strike()
+    assert set(storm.strikes) == {"killed a sleeper", "paused a sleeper"}
+    assert storm.strikes.total() == 20
+    assert sleeper.starts == 1 + storm.strikes["killed a sleeper"]
+    await sleeper.comes_to(stopped=False)
+
+
+async def test_a_storm_heals_what_was_cut_short(sleeper: Sleeper) -> None:
+    async def choose() -> Chosen:
+        return Chosen("sleeper", sleeper)
+
+    storm = Storm(choose, rng=random.Random(PAUSES_FIRST), longest=600.0)
+    await storm.heal()
+    strike = asyncio.create_task(storm.strike())
+    await sleeper.comes_to(stopped=True)
+    strike.cancel()
+    await storm.heal()
     await sleeper.comes_to(stopped=False)
 
 

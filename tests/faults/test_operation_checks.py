@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tests.faults.checking import check
@@ -15,6 +16,7 @@ from tests.faults.examples import (
     PATCH,
     PATCH_IT,
     PATCHED,
+    START,
     UPDATE,
     UPDATE_IT,
     UPDATED,
@@ -24,7 +26,9 @@ from tests.faults.examples import (
     record,
 )
 from tests.faults.faults import Fault
-from tests.faults.records import Action, Change, Kind, Operation, Outcome, Record, Result, Value, Version
+from tests.faults.records import Action, Change, Kind, Operation, Outcome, Record, Result, Selection, Value, Version
+
+TOKENS = ("x1", "x2", "x3", "x4", "x5")
 
 
 def faults(given: Record, *, sole_writer: bool = False) -> set[Fault]:
@@ -33,6 +37,21 @@ def faults(given: Record, *, sole_writer: bool = False) -> set[Fault]:
 
 def unknown(action: Action, *, begin: float, token: str = "", expected: int | None = None) -> Operation:
     return operation(action, begin=begin, token=token, expected=expected, result=Result.UNKNOWN)
+
+
+def written(
+    values: Sequence[Value],
+    kinds: Sequence[Action] = (Action.APPLY, Action.PATCH, Action.STATUS, Action.APPLY, Action.UPDATE),
+) -> Record:
+    """One object on which writes of these kinds made these values, one after the other."""
+    changes, operations = [], []
+    for number, (value, action) in enumerate(zip(values, kinds, strict=True), start=1):
+        kind = Kind.ADDED if number == 1 else Kind.MODIFIED
+        changes.append(Change(START + number, kind, "a", "uid-1", value))
+        version = Version(START + number, "uid-1", value)
+        token = next(token for token in reversed(TOKENS) if token in value)
+        operations.append(operation(action, begin=float(number), token=token, version=version))
+    return record(operations, changes=changes)
 
 
 # What is in order
@@ -87,6 +106,25 @@ def test_what_was_there_at_the_start_needs_no_author() -> None:
     assert faults(given) == set()
 
 
+def test_each_kind_of_write_changes_its_own_part() -> None:
+    values = [
+        Value("", applied="x1"),
+        Value("", patch="x2", applied="x1"),
+        Value("", patch="x2", applied="x1", status="x3"),
+        Value("", patch="x2", applied="x4", status="x3"),
+        Value("x5", status="x3"),
+    ]
+    assert faults(written(values)) == set()
+    for wrong in (Value("x5"), Value("x5", patch="x2", status="x3"), Value("x5", applied="x4", status="x3")):
+        assert faults(written([*values[:4], wrong])) == {Fault.PHANTOM, Fault.LOST_WRITE}
+
+
+def test_an_apply_that_takes_a_label_of_others_away_is_a_phantom() -> None:
+    values = [Value("", applied="x1"), Value("", patch="x2", applied="x1"), Value("", applied="x4")]
+    kinds = (Action.APPLY, Action.PATCH, Action.APPLY)
+    assert Fault.PHANTOM in faults(written(values, kinds))
+
+
 # Writes
 
 
@@ -119,6 +157,20 @@ def test_one_deletion_of_unknown_outcome_does_not_explain_two() -> None:
     one = [*OPERATIONS[:3], recreate, unknown(Action.DELETE, begin=4.0)]
     assert faults(record(one, changes=changes)) == {Fault.PHANTOM}
     assert faults(record([*one, unknown(Action.DELETE, begin=6.0)], changes=changes)) == set()
+
+
+def test_of_several_deletions_of_unknown_outcome_any_may_have_been_the_one() -> None:
+    early, late = unknown(Action.DELETE, begin=4.0), unknown(Action.DELETE, begin=6.0, expected=13)
+    seen_gone = read(None, begin=5.0)
+    assert faults(record([*OPERATIONS[:3], seen_gone, late, early])) == set()
+    assert faults(record([*OPERATIONS[:3], seen_gone, late])) == {Fault.PHANTOM}
+
+
+def test_a_deletion_of_unknown_outcome_is_of_the_object_that_it_names() -> None:
+    for uid, found in {"uid-1": set(), "uid-9": {Fault.PHANTOM}}.items():
+        delete = unknown(Action.DELETE, begin=4.0)
+        delete = replace(delete, intent=replace(delete.intent, uid=uid))
+        assert faults(record([*OPERATIONS[:3], delete])) == found
 
 
 def test_a_patch_that_changed_more_than_it_said_is_a_phantom() -> None:
@@ -154,6 +206,15 @@ def test_a_conditional_write_is_made_on_the_version_that_it_names() -> None:
 def test_a_conditional_deletion_is_of_the_version_that_it_names() -> None:
     wrong = operation(Action.DELETE, begin=4.0, expected=12, uid="uid-1")
     assert faults(record([*OPERATIONS[:3], wrong])) == {Fault.LOST_UPDATE}
+
+
+def test_a_deletion_is_of_the_object_that_it_names() -> None:
+    wrong = replace(DELETE_IT, intent=replace(DELETE_IT.intent, uid="uid-9"))
+    assert faults(record([*OPERATIONS[:3], wrong])) == {Fault.LOST_UPDATE}
+    refused = replace(wrong, outcome=Outcome(result=Result.CONFLICT))
+    assert faults(record([*OPERATIONS, replace(refused, invoked=3.6, answered=3.7)])) == set()
+    right = replace(refused, intent=replace(refused.intent, uid="uid-1"), invoked=3.6, answered=3.7)
+    assert faults(record([*OPERATIONS, right])) == {Fault.WRONG_REFUSAL}
 
 
 def test_a_later_write_has_a_higher_revision() -> None:
@@ -224,6 +285,17 @@ def test_a_list_is_of_one_revision() -> None:
     assert faults(record([*OPERATIONS, listing({}, revision=12, begin=2.1)])) == {Fault.STALE_READ}
 
 
+def test_a_list_of_a_selection_has_all_of_it_and_nothing_else() -> None:
+    def selected(items: Mapping[str, Version], *, revision: int, begin: float) -> Operation:
+        listed = listing(items, revision=revision, begin=begin)
+        return replace(listed, intent=replace(listed.intent, selection=Selection.PATCHED))
+
+    right = [selected({}, revision=12, begin=2.1), selected({"a": PATCHED}, revision=13, begin=3.1)]
+    assert faults(record([*OPERATIONS, *right])) == set()
+    assert faults(record([*OPERATIONS, selected({"a": UPDATED}, revision=12, begin=2.1)])) == {Fault.STALE_READ}
+    assert faults(record([*OPERATIONS, selected({}, revision=13, begin=3.1)])) == {Fault.STALE_READ}
+
+
 def test_a_list_must_not_be_of_an_old_revision() -> None:
     assert faults(record([*OPERATIONS, listing({"a": CREATED}, revision=11, begin=2.6)])) == {Fault.STALE_READ}
 
@@ -248,6 +320,13 @@ def test_an_answer_that_makes_no_sense_is_reported() -> None:
     (violation,) = check(record([odd], changes=()), sole_writer=True).violations
     assert violation.fault is Fault.TROUBLE
     assert "418 teapot" in str(violation)
+
+
+def test_a_server_must_not_answer_that_it_does_not_know_what_happened() -> None:
+    for status, found in {500: {Fault.TROUBLE}, 503: set()}.items():
+        failed = operation(Action.CREATE, begin=1.0, token="x9", result=Result.UNKNOWN)
+        failed = replace(failed, outcome=replace(failed.outcome, status=status, text="text"))
+        assert faults(record([*OPERATIONS, failed])) == found
 
 
 def test_a_report_shows_the_first_violations_and_counts_the_rest() -> None:

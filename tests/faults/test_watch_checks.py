@@ -10,12 +10,13 @@ from tests.faults.examples import (
     OPERATIONS,
     PATCH,
     UPDATE,
+    operation,
     read,
     record,
     watch,
 )
 from tests.faults.faults import Fault
-from tests.faults.records import Change, Value, WatchRecord
+from tests.faults.records import Action, Change, Kind, Selection, Value, Version, WatchRecord
 
 
 def faults(*watches: WatchRecord, sole_writer: bool = False) -> list[Fault]:
@@ -71,6 +72,33 @@ def test_a_bookmark_repeats_or_raises_the_revision() -> None:
 
 def test_a_change_that_a_bookmark_was_past_is_out_of_order() -> None:
     assert faults(told(ADDITION, 12, UPDATE, PATCH, DELETION)) == [Fault.REORDERED]
+
+
+ENTERED = PATCH._replace(kind=Kind.ADDED)
+AGAIN = Change(14, Kind.MODIFIED, "a", "uid-1", Value("x4"))
+LEFT = Change(14, Kind.DELETED, "a", "uid-1", PATCH.value)
+
+
+def selective(*told: Change | int) -> WatchRecord:
+    """Told by a watch of what was patched."""
+    watched = watch(*told, name="selective-watcher")
+    watched.selection = Selection.PATCHED
+    return watched
+
+
+def test_a_watch_of_a_selection_tells_what_enters_and_leaves_it() -> None:
+    assert faults(selective(ENTERED, DELETION)) == []
+    update = operation(Action.UPDATE, begin=4.0, token="x4", expected=13, version=Version(14, "uid-1", Value("x4")))
+    watches = [watch(ADDITION, UPDATE, PATCH, AGAIN), selective(ENTERED, LEFT)]
+    given = record([*OPERATIONS[:3], update], watches=watches)
+    assert check(given, sole_writer=True).violations == []
+
+
+def test_a_watch_of_a_selection_that_tells_otherwise_is_found() -> None:
+    assert faults(selective(DELETION)) == [Fault.GAP]
+    assert faults(selective(ENTERED, ENTERED, DELETION)) == [Fault.DUPLICATE]
+    assert faults(selective(PATCH, DELETION)) == [Fault.DISAGREEMENT]
+    assert faults(selective(ADDITION, ENTERED, DELETION)) == [Fault.DISAGREEMENT]
 
 
 def test_a_bookmark_must_not_go_back() -> None:

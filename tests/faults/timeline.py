@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from tests.faults.records import Change, Kind, State, Version
+from tests.faults.records import Change, Kind, Selection, State, Version
 
 Predicate = Callable[[State], bool]
 
@@ -51,6 +51,13 @@ class Timeline:
         """The key right before one of its changes."""
         return self.state(change.key, change.revision - 1)
 
+    def seen_through(self, selection: Selection) -> list[Change]:
+        """What a watch of a selection has to tell: what enters it is added, what leaves it is deleted."""
+        if selection is Selection.ALL:
+            return self.changes
+        seen = (_seen_through(selection, change, self.before(change)) for change in self.changes)
+        return [change for change in seen if change is not None]
+
     def superseding(self, key: str, revision: int) -> Change | None:
         """The change that ended the version which the key got at a revision."""
         return self._next.get((key, revision))
@@ -66,3 +73,11 @@ class Timeline:
             if where(states[index]):
                 return max(revisions[index], since)
         return None
+
+
+def _seen_through(selection: Selection, change: Change, before: State) -> Change | None:
+    was = before is not None and selection.has(before.value)
+    if change.kind is not Kind.DELETED and selection.has(change.value):
+        return change._replace(kind=Kind.MODIFIED if was else Kind.ADDED)
+    # What leaves is shown as it last was when it was still there.
+    return change._replace(kind=Kind.DELETED, value=before.value) if before is not None and was else None

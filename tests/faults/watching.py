@@ -1,7 +1,8 @@
 """What watches must tell: every change once, in the order of revisions, and all of them the same.
 
-The changes of all watches together are the history. A change that no watch told at all is found elsewhere: as an
-acknowledged write that is lost, as a read of an unknown version, or as a revision that nothing explains.
+The changes of all watches of everything together are the history. A change that none of them told at all is found
+elsewhere: as an acknowledged write that is lost, as a read of an unknown version, or as a revision that nothing
+explains. What a watch of a selection must tell follows from the history.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.faults.faults import Fault, Violation
-from tests.faults.records import Change, Sight, WatchRecord
+from tests.faults.records import Change, Selection, Sight, WatchRecord
 
 
 def merged(watches: Iterable[WatchRecord]) -> tuple[list[Change], list[Violation]]:
-    """The changes that any of the watches told, each once, and where they contradict each other."""
+    """The changes that any watch of everything told, each once, and where they contradict each other."""
     told: dict[int, tuple[Change, str]] = {}
     violations = []
     for watch in watches:
+        if watch.selection is not Selection.ALL:
+            continue
         for sight in watch.sights:
             if sight.change is None:
                 continue
@@ -28,7 +31,7 @@ def merged(watches: Iterable[WatchRecord]) -> tuple[list[Change], list[Violation
 
 
 def check_watch(watch: WatchRecord, changes: Sequence[Change], *, until: int) -> list[Violation]:
-    """Compares what a watch told with the changes in the order of revisions, up to the one it was waited for."""
+    """Compares what a watch told with what it must tell, up to the revision that it was waited for."""
     violations = [Violation(Fault.TROUBLE, f"{watch.name}: {trouble}") for trouble in watch.troubles]
     violations += _check_order(watch)
     told = {sight.revision for sight in watch.sights if sight.change is not None}
@@ -37,7 +40,7 @@ def check_watch(watch: WatchRecord, changes: Sequence[Change], *, until: int) ->
         for change in changes
         if watch.start < change.revision <= until and change.revision not in told
     ]
-    return violations
+    return violations + _check_content(watch, changes)
 
 
 def check_numbering(changes: Sequence[Change], *, start: int) -> list[Violation]:
@@ -49,6 +52,20 @@ def check_numbering(changes: Sequence[Change], *, start: int) -> list[Violation]
             violations.append(Violation(Fault.GAP, text))
         last = max(last, change.revision)
     return violations
+
+
+def _check_content(watch: WatchRecord, changes: Sequence[Change]) -> list[Violation]:
+    """For a watch of a selection; those of everything are compared with each other."""
+    if watch.selection is Selection.ALL:
+        return []
+    right = {change.revision: change for change in changes}
+    wrong = [change for _, _, change in watch.sights if change is not None and change != right.get(change.revision)]
+    return [
+        Violation(
+            Fault.DISAGREEMENT, f"{watch.name} told {_shown(change)}, right is {_shown(right.get(change.revision))}"
+        )
+        for change in wrong
+    ]
 
 
 def _check_order(watch: WatchRecord) -> list[Violation]:
@@ -73,5 +90,5 @@ def _seen(sight: Sight) -> str:
     return _shown(sight.change) if sight.change else f"a bookmark of revision {sight.revision}"
 
 
-def _shown(change: Change) -> str:
-    return f"revision {change.revision} ({change.kind} {change.key} {change.value.whole}/{change.value.patch or '-'})"
+def _shown(change: Change | None) -> str:
+    return f"revision {change.revision} ({change.kind} {change.key} {change.value})" if change else "nothing"

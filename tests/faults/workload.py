@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.faults.clients import Client, Reader, Watcher, Writer
 from tests.faults.connections import PATIENCE, Target
-from tests.faults.records import Action, Intent, Operation, Record, Version
+from tests.faults.records import Action, Intent, Operation, Record, Selection, Version, WatchRecord
 
 KEYS = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel")
 SENTINEL = "sentinel"
@@ -33,6 +34,8 @@ class Size:
     writers: int = 8
     readers: int = 2
     watchers: int = 2
+    """Of everything."""
+    selective_watchers: int = 1
 
 
 class Workload:
@@ -50,6 +53,7 @@ class Workload:
         self._clients: list[Client] = []
         self._watchers: list[Watcher] = []
         self._observer = self._client("observer")
+        self._notes: list[tuple[float, str]] = []
         self._start, self._end = 0, 0
         self._initial: dict[str, Version] = {}
 
@@ -75,14 +79,21 @@ class Workload:
     async def checkpoint(self) -> None:
         """Lists everything, for the check to compare with what was known, and waits for all watchers to have it."""
         listed = await self._observer.perform_until_ok(Intent(action=Action.LIST))
-        # Not the list's own revision: others than clusters may have changed since the newest cluster did.
-        newest = max((version.revision for version in (listed.items or {}).values()), default=0)
-        await self._watchers_reach(newest)
+        await self._watchers_reach((listed.items or {}).values())
 
     @property
     def operations(self) -> int:
         """How many were done so far."""
         return len(self._operations)
+
+    @property
+    def events(self) -> int:
+        """How many events all watchers together were told so far, bookmarks included."""
+        return sum(len(watcher.record.sights) for watcher in self._watchers)
+
+    def note(self, text: str) -> None:
+        """Keeps in the record what happens now."""
+        self._notes.append((time.monotonic(), text))
 
     def record(self) -> Record:
         """All that was done and seen."""
@@ -92,6 +103,7 @@ class Workload:
             operations=self._operations,
             watches=[watcher.record for watcher in self._watchers],
             end=self._end,
+            notes=self._notes,
         )
 
     async def _look_around(self) -> None:
@@ -99,14 +111,16 @@ class Workload:
         self._start, self._initial = listed.revision, dict(listed.items or {})
 
     def _begin_watches(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        return [
-            self._begin_watch(group, name=f"watcher-{number}", start=self._start)
-            for number in range(self._size.watchers)
+        of_all = [WatchRecord(name=f"watcher-{n}", start=self._start) for n in range(self._size.watchers)]
+        of_some = [
+            WatchRecord(name=f"selective-watcher-{n}", start=self._start, selection=Selection.PATCHED)
+            for n in range(self._size.selective_watchers)
         ]
+        return [self._begin_watch(group, record) for record in (*of_all, *of_some)]
 
-    def _begin_watch(self, group: asyncio.TaskGroup, *, name: str, start: int) -> asyncio.Task[None]:
-        shifted = self._shifted(len(self._watchers))
-        watcher = Watcher(name, shifted, start=start, patience=self._patience)
+    def _begin_watch(self, group: asyncio.TaskGroup, record: WatchRecord) -> asyncio.Task[None]:
+        shifted, rng = self._shifted(len(self._watchers)), self._rng(record.name)
+        watcher = Watcher(record, shifted, rng=rng, patience=self._patience)
         self._watchers.append(watcher)
         return group.create_task(watcher.work())
 
@@ -115,7 +129,8 @@ class Workload:
         workers: list[Writer | Reader] = []
         for number in range(self._size.writers):
             name = f"writer-{number}"
-            workers.append(Writer(self._client(name, shift=number), keys=KEYS, known=known, rng=self._rng(name)))
+            client, elsewhere = self._client(name, shift=number), self._client(f"{name} elsewhere", shift=number + 1)
+            workers.append(Writer(client, elsewhere=elsewhere, keys=KEYS, known=known, rng=self._rng(name)))
         for number in range(self._size.readers):
             name = f"reader-{number}"
             workers.append(Reader(self._client(name, shift=number), keys=KEYS, rng=self._rng(name)))
@@ -124,31 +139,42 @@ class Workload:
     async def _finish(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Makes one last change that everybody must be told, and has one more watcher read the past again."""
         await self.checkpoint()
-        self._end = await self._last_change()
-        since = max(self._start, self._end - REREAD_REVISIONS)
-        task = self._begin_watch(group, name="late-watcher", start=since)
-        await self._watchers_reach(self._end)
+        last = await self._last_change()
+        self._end = last.revision
+        late = WatchRecord(name="late-watcher", start=max(self._start, self._end - REREAD_REVISIONS))
+        task = self._begin_watch(group, late)
+        await self._watchers_reach([last])
         return [task]
 
-    async def _last_change(self) -> int:
-        """A create is answered with its revision, however often it takes: each time under another name."""
+    async def _last_change(self) -> Version:
+        """A patch of a new object, which enters every selection; each attempt has a name and a token of its own."""
         attempt = 0
         while True:
             attempt += 1
             name = f"{SENTINEL}-{attempt}"
-            outcome = await self._observer.perform(Intent(action=Action.CREATE, key=name, token=name))
-            if outcome.revision:
-                return outcome.revision
+            await self._observer.perform(Intent(action=Action.CREATE, key=name, token=name))
+            outcome = await self._observer.perform(Intent(action=Action.PATCH, key=name, token=f"{name}-patched"))
+            if outcome.version:
+                return outcome.version
 
-    async def _watchers_reach(self, revision: int) -> None:
+    async def _watchers_reach(self, versions: Iterable[Version]) -> None:
+        """Waits until all watchers were told of those that concern them.
+
+        Revisions without a cluster of theirs, such as that of the list itself, they need not hear of.
+        """
+        known = list(versions)
         for watcher in self._watchers:
-            try:
-                async with asyncio.timeout(CATCH_UP_SECONDS):
-                    await watcher.reach(revision)
-            except TimeoutError as error:
-                trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
-                watcher.record.troubles.append(trouble)
-                raise WatchStalledError(f"{watcher.record.name}: {trouble}") from error
+            concerned = (version.revision for version in known if watcher.record.selection.has(version.value))
+            await self._watcher_reaches(watcher, max(concerned, default=0))
+
+    async def _watcher_reaches(self, watcher: Watcher, revision: int) -> None:
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                await watcher.reach(revision)
+        except TimeoutError as error:
+            trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
+            watcher.record.troubles.append(trouble)
+            raise WatchStalledError(f"{watcher.record.name}: {trouble}") from error
 
     def _client(self, name: str, *, shift: int = 0) -> Client:
         client = Client(name, self._shifted(shift), operations=self._operations, patience=self._patience)

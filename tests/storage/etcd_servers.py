@@ -66,7 +66,7 @@ class Member:
         self.log = directory / f"{name}.log"
         self.data = directory / name
         self.client_url, self.peer_url, self.metrics_url = (
-            f"{kind}://{host}:{port}" for kind, port in zip((scheme, "http", "http"), _free_ports(3), strict=True)
+            f"{kind}://{host}:{port}" for kind, port in zip((scheme, "http", "http"), free_ports(3), strict=True)
         )
         self._command: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -264,7 +264,8 @@ def _program(family: str) -> Path:
     return programs.fetch(programs.find(f"{family}-{RELEASE}"))
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports for servers that come and go: nobody else gets them from the system meanwhile."""
     found: list[int] = []
     while len(found) < count:
         port = random.choice(_PORTS)
