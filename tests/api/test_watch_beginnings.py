@@ -148,6 +148,16 @@ def test_a_bookmark_never_overtakes_an_event(local: InProcessClient, monkeypatch
                 break
 
 
+def test_a_bookmark_is_never_older_than_what_the_client_has(
+    local: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another replica may have told it more than this one has heard of yet; going back would be telling it twice."""
+    monkeypatch.setattr("clusterregistry.handlers.watch._BOOKMARK_INTERVAL", 0.05)
+    ahead = int(now(local)) + 1
+    with local.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=ahead, timeoutSeconds=1) as watch:
+        assert watch.rest() == []
+
+
 def columns(events: list[Event]) -> list[bool]:
     return [bool(event["object"]["columnDefinitions"]) for event in events]
 

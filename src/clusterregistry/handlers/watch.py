@@ -134,7 +134,8 @@ class _Session:
             await self._send_frames(send, (frame for frame in frames if frame[0] > seen))
             if loop.time() >= bookmark_at and not watcher.ended:
                 bookmark_at = _next_bookmark(loop.time(), deadline)
-                if self._options.allow_watch_bookmarks:
+                # A client who comes from another replica may know more than this one has heard of.
+                if self._options.allow_watch_bookmarks and revision >= seen:
                     await self._send_bookmark(send, revision)
 
     def _give_up(self) -> None:
