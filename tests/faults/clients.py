@@ -54,6 +54,7 @@ class Client:
         connection = await self._connected()
         request = registry_api.request_of(intent)
         invoked, answered = time.monotonic(), math.inf
+        outcome = Outcome(result=Result.UNKNOWN, text="the client was stopped")
         try:
             answer = await connection.exchange(
                 request.method,
@@ -66,10 +67,12 @@ class Client:
             outcome = registry_api.outcome_of(intent, answer)
         except LostError as error:
             outcome = Outcome(result=Result.UNKNOWN, text=str(error))
-        if outcome.result is Result.UNKNOWN:
-            self._leave()
-        operation = Operation(client=self.name, intent=intent, invoked=invoked, answered=answered, outcome=outcome)
-        self._operations.append(operation)
+        finally:
+            if outcome.result is Result.UNKNOWN:
+                self._leave()  # also since a late answer would be taken for that of the next request
+            self._operations.append(
+                Operation(client=self.name, intent=intent, invoked=invoked, answered=answered, outcome=outcome)
+            )
         return outcome
 
     async def perform_until_ok(self, intent: Intent) -> Outcome:

@@ -31,7 +31,8 @@ class Progress:
 def keep_if_wrong(record: Record, verdict: Verdict, directory: Path) -> None:
     """Writes a history with violations to a directory, for whoever looks for their cause."""
     if verdict.violations:
-        (directory / HISTORY).write_text("\n".join(record.lines()))
+        report = verdict.report(most=len(verdict.violations))
+        (directory / HISTORY).write_text("\n".join([report, "", *record.lines()]))
 
 
 def first(error: BaseException) -> BaseException:

@@ -33,7 +33,7 @@ LONGEST = 5.0
 """Seconds that anybody is down or paused: more than a server waits for a member that is silent."""
 QUIET = (0.2, 1.5)
 """Seconds of peace between two strikes of one kind; members and replicas are struck at the same time."""
-PROGRESS_SECONDS = 10.0
+LOOK_SECONDS, PROGRESS_SECONDS = 1.0, 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,11 @@ class _Run:
         until = time.monotonic() + seconds
         try:
             async with asyncio.TaskGroup() as group:
-                looking = group.create_task(self._look_on())
+                ended = asyncio.Event()
+                group.create_task(self._look_on(ended))
                 storms = zip(self._storms, self._rngs, strict=True)
-                await asyncio.wait(
-                    [group.create_task(self._strike_until(until, storm, rng)) for storm, rng in storms],
-                    return_when=asyncio.FIRST_EXCEPTION,
-                )
-                looking.cancel()
+                await asyncio.wait([group.create_task(self._strike_until(until, storm, rng)) for storm, rng in storms])
+                ended.set()
         finally:
             for storm in self._storms:
                 await storm.heal()
@@ -112,16 +110,17 @@ class _Run:
             self._workload.note("a strike begins")
             self._workload.note(await storm.strike())
 
-    async def _look_on(self) -> None:
+    async def _look_on(self, ended: asyncio.Event) -> None:
         """Has the watchers keep up in spite of it all, and says how far it has come."""
         due = time.monotonic()
-        while True:
+        while not ended.is_set():
             await self._workload.checkpoint()
             if time.monotonic() >= due:
                 due += PROGRESS_SECONDS
                 done, events = self._workload.operations, self._workload.events
                 self._say(f"{self.strikes.total()} strikes, {done} operations and {events} watch events so far")
-            await asyncio.sleep(1.0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
 
 
 def shown(strikes: Counter[str]) -> str:

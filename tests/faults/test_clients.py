@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.checking import check
+from tests.faults.clients import Client
 from tests.faults.connections import Answer, Connection, LostError, Target, UnreachableError
-from tests.faults.records import Action, Intent, Result
+from tests.faults.records import Action, Intent, Operation, Result
 from tests.faults.registry_api import outcome_of
 from tests.faults.servers import Server
 from tests.faults.workload import Size, Workload
@@ -78,6 +79,22 @@ async def test_an_answer_that_does_not_come_is_lost() -> None:
         accepted.close()
     server.close()
     await server.wait_closed()
+
+
+async def test_a_client_that_is_stopped_does_not_take_a_late_answer_for_the_next(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    async with server.running():
+        operations: list[Operation] = []
+        client = Client("client", [server.target()], operations=operations)
+        await client.perform(Intent(action=Action.GET, key="a"))
+        stopped = asyncio.create_task(client.perform(Intent(action=Action.CREATE, key="a", token="x1")))
+        await asyncio.sleep(0)  # sent, and not answered yet
+        stopped.cancel()
+        await asyncio.wait([stopped])
+        listed = await client.perform(Intent(action=Action.LIST))
+        client.close()
+    assert [operation.outcome.result for operation in operations] == [Result.ABSENT, Result.UNKNOWN, Result.OK]
+    assert listed.items is not None
 
 
 async def test_clients_go_on_to_a_replica_that_is_there(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def exchange(record: Record, operation: Operation, outcome: Outcome) -> Record:
     return replace(record, operations=changed)
 
 
-@pytest.mark.parametrize("action", [Action.CREATE, Action.UPDATE, Action.PATCH, Action.APPLY, Action.STATUS])
+@pytest.mark.parametrize("action", [Action.CREATE, Action.APPLY, Action.STATUS])
 def test_a_lost_write_is_found(record: Record, action: Action) -> None:
     lost = in_the_midst_of(acknowledged(record, action)).outcome.revision
     forget(record, lambda change: change.revision == lost)
@@ -133,25 +133,24 @@ def test_a_write_on_another_version_than_it_named_is_found(record: Record) -> No
 def test_a_stale_read_is_found(record: Record) -> None:
     """The present is asked for, and what is shown was replaced by a write that had been answered."""
     writes = sorted(acknowledged(record, Action.UPDATE, Action.PATCH), key=lambda write: write.outcome.revision)
-    reads = [read for read in acknowledged(record, Action.GET) if read.intent.expected is None]
-    read, old = in_the_midst_of(
-        (read, earlier.outcome)
-        for earlier, later in pairwise(write for write in writes if write.intent.key == "alder")
-        for read in reads
-        if read.intent.key == "alder" and read.invoked > later.answered
+    earlier, later = in_the_midst_of(pairwise(write for write in writes if write.intent.key == "alder"))
+    read = in_the_midst_of(
+        read
+        for read in acknowledged(record, Action.GET)
+        if read.intent == Intent(action=Action.GET, key="alder") and read.invoked > later.answered
     )
-    assert Fault.STALE_READ in faults(exchange(record, read, old))
+    assert Fault.STALE_READ in faults(exchange(record, read, earlier.outcome))
 
 
 def test_a_stale_list_is_found(record: Record) -> None:
     lists = [each for each in acknowledged(record, Action.LIST) if each.intent == Intent(action=Action.LIST)]
-    late, early = in_the_midst_of(
-        (late, early)
-        for early, late in pairwise(lists)
-        if early.answered < late.invoked and early.outcome.revision < late.outcome.revision
+    early = in_the_midst_of(lists)
+    write = next(
+        write
         for write in acknowledged(record, Action.UPDATE, Action.PATCH)
-        if write.answered < late.invoked and write.outcome.revision > early.outcome.revision
+        if write.outcome.revision > early.outcome.revision
     )
+    late = next(each for each in lists if each.invoked > write.answered)
     assert Fault.STALE_READ in faults(exchange(record, late, early.outcome))
 
 
@@ -164,7 +163,7 @@ def test_an_object_that_a_list_of_a_selection_leaves_out_is_found(record: Record
     assert Fault.STALE_READ in faults(exchange(record, listed, replace(listed.outcome, items=items)))
 
 
-WATCHERS = ["watcher-0", "watcher-1", "selective-watcher-0", "late-watcher"]
+WATCHERS = ["watcher-0", "selective-watcher-0", "late-watcher"]
 
 
 @pytest.mark.parametrize("name", WATCHERS)
@@ -191,7 +190,7 @@ def test_changes_that_a_watch_tells_in_the_wrong_order_are_found(record: Record,
     assert Fault.REORDERED in faults(record)
 
 
-@pytest.mark.parametrize("name", WATCHERS[:3])
+@pytest.mark.parametrize("name", WATCHERS)
 def test_a_change_that_a_watch_tells_otherwise_is_found(record: Record, name: str) -> None:
     watch = watch_of(record, name)
     index = some_change(watch)
