@@ -70,6 +70,7 @@ class Verdict:
 def check(record: Record, *, sole_writer: bool) -> Verdict:
     """Judges a record. ``sole_writer``: nothing but the workload wrote, so it must know what every revision is."""
     changes, violations = merged(record.watches)
+    violations += [Violation(Fault.TROUBLE, trouble) for trouble in record.troubles]
     timeline = Timeline(changes, start=record.start, initial=record.initial)
     violations += check_operations(timeline, record.operations, watches=record.watches)
     seen = {selection: timeline.seen_through(selection) for selection in Selection}

@@ -51,20 +51,12 @@ class Client:
 
     async def perform(self, intent: Intent) -> Outcome:
         """Waits for a replica, asks it once, and returns what became of that."""
-        connection = await self._connected()
-        request = registry_api.request_of(intent)
+        await self._connected()
         invoked, answered = time.monotonic(), math.inf
         outcome = Outcome(result=Result.UNKNOWN, text="the client was stopped")
         try:
-            answer = await connection.exchange(
-                request.method,
-                request.path,
-                body=request.body,
-                content_type=request.content_type,
-                patience=self._patience,
-            )
+            outcome = await self._answer(intent)
             answered = time.monotonic()
-            outcome = registry_api.outcome_of(intent, answer)
         except LostError as error:
             outcome = Outcome(result=Result.UNKNOWN, text=str(error))
         finally:
@@ -74,6 +66,22 @@ class Client:
                 Operation(client=self.name, intent=intent, invoked=invoked, answered=answered, outcome=outcome)
             )
         return outcome
+
+    async def _answer(self, intent: Intent) -> Outcome:
+        """With all pages, each from another replica: they are pages of one revision, whoever hands them out."""
+        outcome = await self._exchange(intent)
+        while outcome.result is Result.OK and outcome.more:
+            self._leave()
+            outcome = registry_api.joined(outcome, await self._exchange(intent, more=outcome.more))
+        return outcome
+
+    async def _exchange(self, intent: Intent, *, more: str = "") -> Outcome:
+        connection = await self._connected()
+        request = registry_api.request_of(intent, more=more)
+        answer = await connection.exchange(
+            request.method, request.path, body=request.body, content_type=request.content_type, patience=self._patience
+        )
+        return registry_api.outcome_of(intent, answer)
 
     async def perform_until_ok(self, intent: Intent) -> Outcome:
         """For what can be asked again without harm."""
@@ -181,8 +189,8 @@ class Reader:
     def _intent(self) -> Intent:
         expected = self._rng.choice((None, None, 0, self._newest))
         if self._rng.random() < 0.2:
-            selection = self._rng.choice(list(Selection))
-            return Intent(action=Action.LIST, expected=expected, selection=selection)
+            selection, limit = self._rng.choice(list(Selection)), self._rng.choice((0, 3))
+            return Intent(action=Action.LIST, expected=expected, selection=selection, limit=limit)
         return Intent(action=Action.GET, key=self._rng.choice(self._keys), expected=expected)
 
 

@@ -17,7 +17,7 @@ from tests.faults.checking import Verdict, check
 from tests.faults.nemesis import Killing, Nemesis
 from tests.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.faults.servers import Server
-from tests.faults.workload import WatchStalledError, Workload
+from tests.faults.workload import StalledError, Workload
 
 SHORTEST, LONGEST = 0.2, 1.0
 """Seconds of work between two crashes."""
@@ -38,7 +38,7 @@ async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Verdict
         try:
             async with workload.running():
                 await _strike(Killing(server), workload, rounds=rounds, rng=random.Random(seed), say=say)
-        except* WatchStalledError as group:  # a violation like others, but there is no going on
+        except* StalledError as group:  # a violation like others, but there is no going on
             say(f"stopped early: {first(group)}")
     say("checking the history")
     verdict = check(workload.record(), sole_writer=True)

@@ -100,6 +100,8 @@ class Intent:
     expected: int | None = None
     uid: str = ""
     selection: Selection = Selection.ALL
+    limit: int = 0
+    """A list comes in pages of so many; 0: in one piece. It is one operation nevertheless, and of one revision."""
 
     def allows(self, state: State) -> bool:
         """Whether a write may be made on this: on what it names, if it names anything."""
@@ -135,6 +137,8 @@ class Outcome:
     uid: str = ""
     version: State = None
     items: Mapping[str, Version] | None = None
+    more: str = ""
+    """What to ask for the next page with."""
     status: int = 0
     """Of the HTTP answer; 0: there was none."""
     text: str = ""
@@ -162,6 +166,7 @@ class Operation:
         intent = self.intent
         parts = [f"{self.client}: {intent.action}", intent.key, intent.token]
         parts += [f"of {intent.selection}"] if intent.selection else []
+        parts += [f"in pages of {intent.limit}"] if intent.limit else []
         parts += [] if intent.expected is None else [f"on revision {intent.expected}"]
         parts += [f"of uid {intent.uid}"] if intent.uid else []
         until = "no answer" if math.isinf(self.answered) else f"{self.answered:.6f}"
@@ -202,6 +207,8 @@ class Record:
     watches: Sequence[WatchRecord]
     end: int
     notes: Sequence[tuple[float, str]] = ()
+    troubles: Sequence[str] = ()
+    """What went so wrong that the run was ended."""
 
     def lines(self) -> list[str]:
         """Everything in the order of time, for a person who looks for the cause of a violation."""

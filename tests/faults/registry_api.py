@@ -7,6 +7,7 @@ and that of a write of its status as the version in there.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -31,9 +32,9 @@ class Request(NamedTuple):
     content_type: str = ""
 
 
-def request_of(intent: Intent) -> Request:
+def request_of(intent: Intent, *, more: str = "") -> Request:
+    """``more`` is what the page before said of a list."""
     expected = {} if intent.expected is None else {"resourceVersion": str(intent.expected)}
-    selected = {"labelSelector": str(intent.selection)} if intent.selection else {}
     path = path_of(intent.key)
     match intent.action:
         case Action.CREATE:
@@ -56,7 +57,7 @@ def request_of(intent: Intent) -> Request:
         case Action.GET:
             return Request("GET", _with_query(path, expected))
         case Action.LIST:
-            return Request("GET", _with_query(CLUSTERS, {**expected, **selected}))
+            return Request("GET", _with_query(CLUSTERS, _list_query(intent, more=more)))
 
 
 def outcome_of(intent: Intent, answer: Answer) -> Outcome:
@@ -94,12 +95,33 @@ def change_of(event: dict[str, Any]) -> Change:
     return Change(revision, Kind(event["type"]), event["object"]["metadata"]["name"], uid, value)
 
 
+def joined(pages: Outcome, page: Outcome) -> Outcome:
+    """A list as far as it goes with its next page."""
+    if page.result is not Result.OK:
+        return page
+    before, items = pages.items or {}, page.items or {}
+    if page.revision != pages.revision or before.keys() & items.keys():
+        text = f"a page of revision {page.revision} with {[*items]} came after {[*before]} of {pages.revision}"
+        return Outcome(result=Result.UNEXPECTED, text=text)
+    return replace(page, items={**before, **items})
+
+
+def _list_query(intent: Intent, *, more: str) -> dict[str, str]:
+    """The revision is for the first page; what more there is says it for the others."""
+    query = {"labelSelector": str(intent.selection)} if intent.selection else {}
+    query.update({"limit": str(intent.limit)} if intent.limit else {})
+    if more:
+        return {**query, "continue": more}
+    return query if intent.expected is None else {**query, "resourceVersion": str(intent.expected)}
+
+
 def _success(intent: Intent, body: dict[str, Any]) -> Outcome:
     if intent.action is Action.DELETE:
         return Outcome(result=Result.OK, uid=body["details"]["uid"])
     if intent.action is Action.LIST:
         items = {item["metadata"]["name"]: version_of(item) for item in body["items"]}
-        return Outcome(result=Result.OK, revision=int(body["metadata"]["resourceVersion"]), items=items)
+        revision, more = int(body["metadata"]["resourceVersion"]), body["metadata"].get("continue", "")
+        return Outcome(result=Result.OK, revision=revision, items=items, more=more)
     version = version_of(body)
     return Outcome(result=Result.OK, revision=version.revision, uid=version.uid, version=version)
 

@@ -23,7 +23,7 @@ from tests.faults.nemesis import Storm
 from tests.faults.records import Record
 from tests.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.faults.sites import Site
-from tests.faults.workload import WatchStalledError, Workload
+from tests.faults.workload import StalledError, Workload
 
 SECONDS = 300
 FAILED = 1
@@ -60,7 +60,7 @@ async def strike(directory: Path, *, seconds: float, seed: int, say: Say) -> Str
         try:
             async with workload.running():
                 await run.go_on(seconds)
-        except* WatchStalledError as group:  # a violation like others, but there is no going on
+        except* StalledError as group:  # a violation like others, but there is no going on
             say(f"stopped early: {first(group)}")
     say("checking the history")
     record = workload.record()

@@ -14,10 +14,12 @@ import pytest
 from tests.faults.checking import check
 from tests.faults.clients import Client
 from tests.faults.connections import Answer, Connection, LostError, Target, UnreachableError
-from tests.faults.records import Action, Intent, Operation, Result
-from tests.faults.registry_api import outcome_of
+from tests.faults.faults import Fault, Violation
+from tests.faults.nemesis import kill
+from tests.faults.records import Action, Intent, Operation, Outcome, Result, Value, Version
+from tests.faults.registry_api import joined, outcome_of
 from tests.faults.servers import Server
-from tests.faults.workload import Size, Workload
+from tests.faults.workload import Size, StalledError, Workload
 
 
 def outcome(action: Action, status: int, reason: str = "") -> Result:
@@ -51,6 +53,33 @@ def test_answers_that_no_request_of_the_workload_should_get_are_kept() -> None:
     assert outcome(Action.GET, 200) is Result.UNEXPECTED
     torn = outcome_of(Intent(action=Action.GET, key="a"), Answer(200, b'{"metadata":'))
     assert (torn.result, torn.text) == (Result.UNEXPECTED, '200 {"metadata":')
+
+
+def page(revision: int, *names: str, more: str = "") -> Outcome:
+    items = {name: Version(revision - 1, f"uid-{name}", Value("x1")) for name in names}
+    return Outcome(result=Result.OK, revision=revision, items=items, more=more)
+
+
+def test_pages_make_one_list_of_one_revision() -> None:
+    whole = joined(page(12, "a", "b", more="c"), page(12, "c"))
+    assert whole == page(12, "a", "b", "c")
+    assert joined(page(12, "a", more="b"), page(13, "b")).result is Result.UNEXPECTED
+    assert joined(page(12, "a", more="b"), page(12, "a", "b")).result is Result.UNEXPECTED
+    assert joined(page(12, "a", more="b"), Outcome(result=Result.UNKNOWN)).result is Result.UNKNOWN
+
+
+async def test_a_list_in_pages_is_one_operation(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    async with server.running():
+        operations: list[Operation] = []
+        client = Client("client", [server.target()], operations=operations)
+        for name in "abcde":
+            await client.perform(Intent(action=Action.CREATE, key=name, token=f"x-{name}"))
+        listed = await client.perform(Intent(action=Action.LIST, limit=2))
+        client.close()
+    assert "".join(listed.items or {}) == "abcde"
+    assert listed.revision == operations[4].outcome.revision
+    assert len(operations) == 6
 
 
 def nobody() -> Target:
@@ -108,3 +137,22 @@ async def test_clients_go_on_to_a_replica_that_is_there(tmp_path: Path) -> None:
     assert verdict.violations == [], verdict.report()
     assert verdict.acknowledged > 0
     assert verdict.connections >= 4
+
+
+async def test_a_run_in_which_nobody_answers_any_more_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.faults.workload.CATCH_UP_SECONDS", 0.5)
+    server = Server(tmp_path)
+    async with server.running():
+        workload = Workload([server.target()], seed=1, size=Size(writers=1, readers=0, watchers=1))
+
+        async def lose_it() -> None:
+            async with workload.running():
+                kill(server.pid)
+                await server.ended()
+                await workload.checkpoint()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await lose_it()
+    assert caught.group_contains(StalledError, match="no replica did a list within 0.5 s")
+    violations = check(workload.record(), sole_writer=True).violations
+    assert Violation(Fault.TROUBLE, "no replica did a list within 0.5 s") in violations

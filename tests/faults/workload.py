@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tests.faults.clients import Client, Reader, Watcher, Writer
 from tests.faults.connections import PATIENCE, Target
@@ -22,9 +23,11 @@ CATCH_UP_SECONDS = 60.0
 REREAD_REVISIONS = 50_000
 """How far back the whole history is read again at the end: well within what a store keeps."""
 
+T = TypeVar("T")
 
-class WatchStalledError(AssertionError):
-    """A watcher was not told what it should have been; the record says so too."""
+
+class StalledError(AssertionError):
+    """A watcher was not told what it should have been, or nobody answered any more; the record says so too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +57,13 @@ class Workload:
         self._watchers: list[Watcher] = []
         self._observer = self._client("observer")
         self._notes: list[tuple[float, str]] = []
+        self._troubles: list[str] = []
         self._start, self._end = 0, 0
         self._initial: dict[str, Version] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Works while the block runs, then stops, and has all watchers come to the end. Raises WatchStalledError."""
+        """Works while the block runs, then stops, and has all watchers come to the end. Raises StalledError."""
         stopping = asyncio.Event()
         try:
             await self._look_around()
@@ -78,7 +82,7 @@ class Workload:
 
     async def checkpoint(self) -> None:
         """Lists everything, for the check to compare with what was known, and waits for all watchers to have it."""
-        listed = await self._observer.perform_until_ok(Intent(action=Action.LIST))
+        listed = await self._in_time(self._observer.perform_until_ok(Intent(action=Action.LIST)), "a list")
         await self._watchers_reach((listed.items or {}).values())
 
     @property
@@ -104,6 +108,7 @@ class Workload:
             watches=[watcher.record for watcher in self._watchers],
             end=self._end,
             notes=self._notes,
+            troubles=self._troubles,
         )
 
     async def _look_around(self) -> None:
@@ -139,7 +144,7 @@ class Workload:
     async def _finish(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Makes one last change that everybody must be told, and has one more watcher read the past again."""
         await self.checkpoint()
-        last = await self._last_change()
+        last = await self._in_time(self._last_change(), "a create and a patch")
         self._end = last.revision
         late = WatchRecord(name="late-watcher", start=max(self._start, self._end - REREAD_REVISIONS))
         task = self._begin_watch(group, late)
@@ -156,6 +161,15 @@ class Workload:
             outcome = await self._observer.perform(Intent(action=Action.PATCH, key=name, token=f"{name}-patched"))
             if outcome.version:
                 return outcome.version
+
+    async def _in_time(self, work: Awaitable[T], what: str) -> T:
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                return await work
+        except TimeoutError as error:
+            trouble = f"no replica did {what} within {CATCH_UP_SECONDS:g} s"
+            self._troubles.append(trouble)
+            raise StalledError(trouble) from error
 
     async def _watchers_reach(self, versions: Iterable[Version]) -> None:
         """Waits until all watchers were told of those that concern them.
@@ -174,7 +188,7 @@ class Workload:
         except TimeoutError as error:
             trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
             watcher.record.troubles.append(trouble)
-            raise WatchStalledError(f"{watcher.record.name}: {trouble}") from error
+            raise StalledError(f"{watcher.record.name}: {trouble}") from error
 
     def _client(self, name: str, *, shift: int = 0) -> Client:
         client = Client(name, self._shifted(shift), operations=self._operations, patience=self._patience)
