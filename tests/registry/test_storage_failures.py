@@ -151,6 +151,26 @@ def test_a_history_that_cannot_be_read_is_an_error_in_the_stream(failing: tuple[
     assert [event["type"] for event in events] in (["ERROR"], ["ADDED", "ADDED"])
 
 
+def test_a_history_whose_parts_are_larger_than_asked_for_is_told_to_its_end(
+    local: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as when another program has changed several keys in one revision of etcd."""
+    storage = type(local.server.storage)
+    history = storage.history
+
+    async def generous(self: Storage, prefix: str, *, after: int, limit: int) -> Any:
+        return await history(self, prefix, after=after, limit=limit + 1)
+
+    first = local.post(CLUSTERS, cluster("first")).expect(201)["metadata"]["resourceVersion"]
+    made = [f"c{number:03}" for number in range(5)]
+    for name in made:
+        local.post(CLUSTERS, cluster(name)).expect(201)
+    monkeypatch.setattr(storage, "history", generous)
+    monkeypatch.setattr("clusterregistry.handlers.watch._HISTORY_PAGE", 1)
+    with local.watch(CLUSTERS, resourceVersion=first, timeoutSeconds=1) as watch:
+        assert [event["object"]["metadata"]["name"] for event in watch.rest()] == made
+
+
 def test_an_existing_state_that_cannot_be_read_is_an_error_in_the_stream(
     local: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

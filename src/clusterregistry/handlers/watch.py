@@ -176,7 +176,7 @@ class _Session:
             events = await self._history(after=seen)
             await self._send_frames(send, encoded(self._options, self._encode, events))
             seen = events[-1].revision if events else seen
-            more = len(events) == _HISTORY_PAGE
+            more = len(events) >= _HISTORY_PAGE  # more than that when others changed many keys in one revision
         return seen
 
     async def _history(self, *, after: int) -> Sequence[Event]:
