@@ -203,7 +203,8 @@ class Watcher:
         self.record = record
         self._replicas, self._rng = Replicas(targets), rng
         self._patience = patience
-        self._last = record.start
+        self.last = record.start
+        """The newest revision that it was told."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def work(self) -> None:
@@ -217,14 +218,14 @@ class Watcher:
 
     async def reach(self, revision: int) -> None:
         """Returns once a change or bookmark of that revision, or of a later one, was told."""
-        if self._last < revision:
+        if self.last < revision:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((revision, future))
             await future
 
     async def _watch(self, connection: Connection) -> None:
         seconds = self._rng.choice(WATCH_SECONDS)
-        path = registry_api.watch_path(since=self._last, seconds=seconds, selection=self.record.selection)
+        path = registry_api.watch_path(since=self.last, seconds=seconds, selection=self.record.selection)
         async with aclosing(connection.lines(path, idle=seconds + IDLE_SECONDS)) as lines:
             status = int(await anext(lines))
             async for line in lines:
@@ -241,17 +242,17 @@ class Watcher:
         revision = int(event["object"]["metadata"]["resourceVersion"])
         change = None if bookmark else registry_api.change_of(event)
         self.record.sights.append(Sight(time.monotonic(), revision, change))
-        self._last = max(self._last, revision)
+        self.last = max(self.last, revision)
         self._wake()
 
     def _refused(self, code: int, text: str) -> None:
         """Who cannot answer now is left for another; any other refusal is a fault, since this is in time."""
         if code < registry_api.FIRST_OF_SERVER and code != registry_api.TOO_MANY:
-            self.record.troubles.append(f"watch since {self._last}: {code} {text[:500]}")
+            self.record.troubles.append(f"watch since {self.last}: {code} {text[:500]}")
         raise LostError(f"the watch was refused: {code}")
 
     def _wake(self) -> None:
-        for waiting in [waiting for waiting in self._waiting if waiting[0] <= self._last]:
+        for waiting in [waiting for waiting in self._waiting if waiting[0] <= self.last]:
             self._waiting.remove(waiting)
             if not waiting[1].done():
                 waiting[1].set_result(None)

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -182,13 +182,17 @@ class Workload:
             await self._watcher_reaches(watcher, max(concerned, default=0))
 
     async def _watcher_reaches(self, watcher: Watcher, revision: int) -> None:
-        try:
-            async with asyncio.timeout(CATCH_UP_SECONDS):
-                await watcher.reach(revision)
-        except TimeoutError as error:
-            trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
-            watcher.record.troubles.append(trouble)
-            raise StalledError(f"{watcher.record.name}: {trouble}") from error
+        """However long that takes, as long as it gets on."""
+        told = -1
+        while watcher.last < revision:
+            if watcher.last == told:
+                trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
+                watcher.record.troubles.append(trouble)
+                raise StalledError(f"{watcher.record.name}: {trouble}")
+            told = watcher.last
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CATCH_UP_SECONDS):
+                    await watcher.reach(revision)
 
     def _client(self, name: str, *, shift: int = 0) -> Client:
         client = Client(name, self._shifted(shift), operations=self._operations, patience=self._patience)
