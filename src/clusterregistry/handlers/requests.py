@@ -32,12 +32,16 @@ class Request(abc.ABC):
         "_query",
         "_repeated",
         "abort",
+        "client_address",
         "client_certificate",
+        "decision",
         "id",
         "info",
         "method",
+        "on_body",
         "path",
         "query_string",
+        "received",
         "user",
         "warnings",
     )
@@ -50,21 +54,29 @@ class Request(abc.ABC):
         query_string: bytes,
         headers: Mapping[bytes, bytes],
         repeated_headers: Sequence[tuple[bytes, bytes]] = (),
+        client_address: str = "",
         client_certificate: bytes | None = None,
         abort: Callable[[], None] | None = None,
     ) -> None:
         """``headers`` are the first values by lower-case names, ``repeated_headers`` the further ones of some.
 
-        ``abort`` ends the connection at once.
+        ``client_address`` is the IP address at the other end; ``abort`` ends the connection at once.
         """
         self.method = method
         self.path = path
         self.query_string = query_string
+        self.client_address = client_address
         self.client_certificate = client_certificate
         self.abort = abort
         self.id = ""
         self.info = _NOT_READ_YET
         self.user: Any = None
+        self.decision: Any = None
+        """What authorization has decided; None before that."""
+        self.received = 0.0
+        """When it came, in seconds since 1970; only known where it is recorded."""
+        self.on_body: Callable[[bytes], None] | None = None
+        """Who else wants to see the body once it is read."""
         self.warnings = WarningRecorder()
         self._headers = headers
         self._repeated = repeated_headers
@@ -113,4 +125,7 @@ class Request(abc.ABC):
             size += len(piece)
             if size > BODY_LIMIT:
                 raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.on_body is not None:
+            self.on_body(body)
+        return body

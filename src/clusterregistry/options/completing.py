@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import checks, etcd, limits
+from clusterregistry.options import audit, checks, etcd, limits
+from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
@@ -42,6 +44,7 @@ class CompletedOptions:
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
     limits: LimitOptions
+    audit: AuditOptions
     features: FeatureOptions
     layout: Layout
     """Where generated files are, under the data directory and the certificate directory."""
@@ -54,6 +57,8 @@ class CompletedOptions:
     """Where clients find this server, such as ``https://127.0.0.1:8443``."""
     etcd: EtcdSettings | None
     """How to reach the etcd that keeps the objects; None: SQLite keeps them in the data directory."""
+    audit_settings: AuditSettings | None
+    """What to record of requests, and where; None: nothing is recorded."""
     warnings: tuple[str, ...]
     """What the operator should hear although it is no mistake."""
 
@@ -92,6 +97,7 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         authentication=authentication,
         authorization=options.authorization,
         limits=options.limits,
+        audit=options.audit,
         features=options.features,
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
@@ -99,7 +105,8 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         client_ca_files=(layout.ca_certificate, *((_absolute(client_ca),) if client_ca else ())),
         server_url=_server_url(serving),
         etcd=etcd.settings(options.storage),
-        warnings=warnings,
+        audit_settings=audit.settings(options.audit),
+        warnings=(*warnings, *audit.warnings(options.audit)),
     )
 
 
@@ -123,6 +130,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems += _mode_problems(options.authorization.authorization_mode)
     problems += etcd.problems(options.storage)
     problems += limits.problems(options.limits)
+    problems += audit.problems(options.audit)
     if not options.storage.watch_cache:
         problems.append(Problem("--watch-cache", "false is not supported yet"))
     if options.general.v < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
@@ -25,6 +26,7 @@ class Options:
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     limits: LimitOptions = field(default_factory=LimitOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
 
 
@@ -36,6 +38,7 @@ GROUPS: dict[str, type[Any]] = {
     "authentication": AuthenticationOptions,
     "authorization": AuthorizationOptions,
     "limits": LimitOptions,
+    "audit": AuditOptions,
     "features": FeatureOptions,
 }
 

@@ -34,13 +34,6 @@ _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
         "authorization-webhook",
     ),
     "authorization": ("authorization-filtered-lists", "authorization-always-allow"),
-    "audit log": (
-        "audit-policy-file",
-        "audit-log-path",
-        "audit-log-maxage",
-        "audit-log-maxbackup",
-        "audit-log-maxsize",
-    ),
     "profiling": ("profiling",),
     "aggregated mode": (
         "kubeconfig",

@@ -17,6 +17,9 @@ from typing import Any
 from clusterregistry import __version__, catalog
 from clusterregistry.apis.meta import times
 from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.audit import opening as audit_log
+from clusterregistry.audit.counting import Counts
+from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import tokenfile
 from clusterregistry.authn import union as authenticators
 from clusterregistry.authn.tokenfile import TokenFile
@@ -26,6 +29,7 @@ from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
+from clusterregistry.registry.cluster.secret_lint import credential_in
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
@@ -74,14 +78,22 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def build(options: CompletedOptions) -> AsyncIterator[Server]:
-    """A server over its storage, which is closed at the end. Raises StorageUnavailable."""
+    """A server over its storage, which is closed at the end.
+
+    Raises StorageUnavailable, TokenFileError, PolicyError and AuditLogError.
+    """
+    audit_counts = Counts()
     async with contextlib.AsyncExitStack() as stack:
+        # First, so that it ends last and has everything in it.
+        audit = await stack.enter_async_context(
+            audit_log.opened(options.audit_settings, audit_counts, looks_secret=credential_in)
+        )
         backend = await _open_storage(options)
         stack.push_async_callback(backend.close)
         served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
         if compaction := _compaction(options, backend):
             stack.push_async_callback(_cancel, asyncio.create_task(compaction))
-        yield _assemble(options, served)
+        yield _assemble(options, served, audit, audit_counts)
 
 
 async def _open_storage(options: CompletedOptions) -> Storage:
@@ -140,11 +152,12 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _assemble(options: CompletedOptions, served: list[_Served]) -> Server:
+def _assemble(options: CompletedOptions, served: list[_Served], audit: Audit | None, audit_counts: Counts) -> Server:
     scopes = _scopes(served)
     request_metrics = RequestMetrics(scopes.keys())
     registry = metrics.make_registry(
         request_metrics,
+        audit_counts,
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
@@ -167,6 +180,7 @@ def _assemble(options: CompletedOptions, served: list[_Served]) -> Server:
         reading=_seats(options.limits.max_requests_inflight),
         writing=_seats(options.limits.max_mutating_requests_inflight),
         request_timeout=options.serving.request_timeout,
+        audit=audit,
     )
     return Server(handler=handler, hubs=tuple(one.hub for one in served), stopping=stopping)
 

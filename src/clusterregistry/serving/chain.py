@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import reduce
 
+from clusterregistry.audit.trails import Audit
 from clusterregistry.authn.interface import Authenticator
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import (
+    auditing,
     authentication,
     authorization,
     compression,
+    failed_authentication,
     impersonation,
     in_flight,
     instrumentation,
@@ -32,6 +35,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     reading: Seats | None,
     writing: Seats | None,
     request_timeout: float,
+    audit: Audit | None = None,
 ) -> Handler:
     """The whole chain around the routes. Read it from top to bottom as a request travels."""
     filters: list[Filter] = [
@@ -40,7 +44,9 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         instrumentation.filter_for(metrics),
         compression.filter_for(),
         recovery.filter_for(),
+        failed_authentication.filter_for(audit),
         authentication.filter_for(authenticator),
+        auditing.filter_for(audit),
         impersonation.filter_for(),
         in_flight.filter_for(reading=reading, writing=writing, metrics=metrics),
         authorization.filter_for(authorizer),

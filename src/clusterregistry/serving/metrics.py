@@ -164,11 +164,15 @@ class _Readings(Collector):
 
 
 def make_registry(
-    requests: RequestMetrics, *, objects: Mapping[str, Callable[[], int]], watches: Callable[[], int]
+    requests: RequestMetrics,
+    *others: Collector,
+    objects: Mapping[str, Callable[[], int]],
+    watches: Callable[[], int],
 ) -> CollectorRegistry:
     """Everything that ``/metrics`` shows: requests, what is stored and watched, and the process itself."""
     registry = CollectorRegistry()
-    registry.register(requests)
+    for collector in (requests, *others):
+        registry.register(collector)
     registry.register(_Readings(objects, watches))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

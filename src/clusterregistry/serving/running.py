@@ -11,6 +11,7 @@ import contextlib
 import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -18,6 +19,8 @@ from collections.abc import Callable, Iterator
 
 import uvloop
 
+from clusterregistry.audit.opening import AuditLogError
+from clusterregistry.audit.policy_files import PolicyError
 from clusterregistry.authn.tokenfile import TokenFileError
 from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
@@ -61,6 +64,11 @@ def serve(options: CompletedOptions, *, prepare: Callable[[], None], on_ready: C
         raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
     except TokenFileError as error:
         raise StartupError(str(error), "correct the file that --token-auth-file names") from error
+    except PolicyError as error:
+        raise StartupError(str(error), "correct the file that --audit-policy-file names") from error
+    except AuditLogError as error:
+        remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
+        raise StartupError(str(error), remedy) from error
     finally:
         listening.close()
     return 0

@@ -18,12 +18,13 @@ def filter_for(authorizer: Authorizer) -> Filter:
             decision = authorizer.authorize(attributes)
             if not isinstance(decision, Decision):
                 return handle_later(request, attributes, decision)
+            request.decision = decision
             if not decision.allowed:
                 raise forbidden(attributes, decision)
             return inner(request)
 
         async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:
-            decision = await asked
+            decision = request.decision = await asked
             if not decision.allowed:
                 raise forbidden(attributes, decision)
             return await inner(request)

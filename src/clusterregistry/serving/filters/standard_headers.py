@@ -11,13 +11,14 @@ from clusterregistry.serving.interface import Filter, Handler
 
 _PREFIX = str(uuid.uuid4())[:-12]
 _numbers = itertools.count(1)
+_LONGEST_ID = 64
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         async def handle(request: Request) -> Answer:
-            request.id = new_id()
+            request.id = _given_id(request) or new_id()
             answer = await inner(request)
             headers = answer.headers
             if not headers or not any(name == b"cache-control" for name, _ in headers):
@@ -29,6 +30,12 @@ def filter_for() -> Filter:
         return handle
 
     return wrap
+
+
+def _given_id(request: Request) -> str:
+    """As kube-apiserver does: a client may name its request, to find it in the audit log. Not without bounds."""
+    given = request.header("audit-id")
+    return given if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable() else ""
 
 
 def new_id() -> str:

@@ -36,6 +36,7 @@ class Incoming(Request):
             query_string=query_string,
             headers=headers,
             repeated_headers=repeated_headers,
+            client_address=wire.address,
             client_certificate=wire.certificate,
             abort=wire.abort,
         )

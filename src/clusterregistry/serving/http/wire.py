@@ -14,11 +14,24 @@ HIGH_WATER = 64 * 1024
 class Wire:
     """One client, as requests and answers see it. Its connection tells it what happens (the ``on_`` methods)."""
 
-    __slots__ = ("_readable", "_transport", "_unused", "_waiters", "_writable", "certificate", "lost", "write")
+    __slots__ = (
+        "_readable",
+        "_transport",
+        "_unused",
+        "_waiters",
+        "_writable",
+        "address",
+        "certificate",
+        "lost",
+        "write",
+    )
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.write = transport.write
+        peer = transport.get_extra_info("peername")
+        self.address: str = peer[0] if isinstance(peer, tuple) else ""
+        """The client's IP address."""
         ssl_object = transport.get_extra_info("ssl_object")
         self.certificate: bytes | None = ssl_object.getpeercert(binary_form=True) if ssl_object else None
         self.lost = False

@@ -1,0 +1,51 @@
+"""Puts the parts together: from what the operator wants to an audit log that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from clusterregistry.audit.counting import Counts
+from clusterregistry.audit.log_files import LogFile, StandardOutput
+from clusterregistry.audit.masking import LooksSecret, Masker
+from clusterregistry.audit.policy_files import load
+from clusterregistry.audit.queueing import Log, Queue
+from clusterregistry.audit.rendering import Renderer
+from clusterregistry.audit.settings import AuditSettings
+from clusterregistry.audit.trails import Audit, Event
+
+
+class AuditLogError(Exception):
+    """The log cannot be written, which a server should say at its start rather than later."""
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    settings: AuditSettings | None, counts: Counts, *, looks_secret: LooksSecret
+) -> AsyncIterator[Audit | None]:
+    """A running audit log, or None where none is wanted; at the end what waits is written.
+
+    Raises PolicyError and AuditLogError.
+    """
+    if settings is None:
+        yield None
+        return
+    policy, log = load(settings.policy_file), _log(settings)
+    queue: Queue[Event] = Queue(log, Renderer(Masker(looks_secret)).line, counts)
+    queue.start()
+    try:
+        yield Audit(policy, queue, counts)
+    finally:
+        await asyncio.to_thread(queue.close)
+
+
+def _log(settings: AuditSettings) -> Log:
+    if settings.path is None:
+        return StandardOutput()
+    file = LogFile(settings.path, settings.rotation)
+    try:
+        file.check()
+    except OSError as error:
+        raise AuditLogError(f"{settings.path} cannot be written: {error.strerror or error}") from None
+    return file

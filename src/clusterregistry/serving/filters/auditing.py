@@ -1,0 +1,77 @@
+"""Records requests in the audit log: that they came, when their answer begins and what came of them.
+
+Inside authentication, for the policy asks who it is; outside everything else, so that refusals are recorded too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.audit.levels import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
+from clusterregistry.audit.trails import Audit, Trail
+from clusterregistry.handlers.requests import ClientGoneError, Request
+from clusterregistry.handlers.responses import Answer, Send, Stream, StreamResponse
+from clusterregistry.serving.interface import Filter, Handler
+
+_LEFT = errors.bad_request("the client left before its request was complete").status
+_BROKEN_OFF = errors.internal("the connection was ended before the answer: the request may or may not be done").status
+_PANIC = errors.internal("the request failed unexpectedly: the server's log has it under this auditID").status
+
+
+def filter_for(audit: Audit | None) -> Filter:
+    """Without an audit log there is nothing to do, and no filter."""
+
+    def wrap(inner: Handler) -> Handler:
+        if audit is None:
+            return inner
+
+        def handle(request: Request) -> Awaitable[Answer]:
+            trail = audit.trail(request)
+            return inner(request) if trail is None else _followed(audit, trail, inner, request)
+
+        return handle
+
+    return wrap
+
+
+async def _followed(audit: Audit, trail: Trail, inner: Handler, request: Request) -> Answer:
+    audit.record(trail, REQUEST_RECEIVED)
+    try:
+        answer = await inner(request)
+    except errors.APIError as error:
+        _end(audit, trail, request, error.status)
+        raise
+    except ClientGoneError:
+        _end(audit, trail, request, _LEFT)
+        raise
+    except asyncio.CancelledError:
+        _end(audit, trail, request, _BROKEN_OFF)
+        raise
+    except Exception:
+        trail.failed(request, _PANIC)
+        audit.record(trail, PANIC)
+        raise
+    trail.answered(request, answer)
+    if isinstance(answer, StreamResponse):
+        audit.record(trail, RESPONSE_STARTED)
+        answer.stream = _followed_to_its_end(audit, trail, answer.stream)
+    else:
+        audit.record(trail, RESPONSE_COMPLETE)
+    return answer
+
+
+def _end(audit: Audit, trail: Trail, request: Request, status: errors.Status) -> None:
+    trail.failed(request, status)
+    audit.record(trail, RESPONSE_COMPLETE)
+
+
+def _followed_to_its_end(audit: Audit, trail: Trail, stream: Stream) -> Stream:
+    async def followed(send: Send) -> None:
+        try:
+            await stream(send)
+        finally:
+            audit.record(trail, RESPONSE_COMPLETE)
+
+    return followed

@@ -1,0 +1,49 @@
+"""Records requests that fail authentication, and when every request came: the user is not known out here.
+
+As in kube-apiserver, such a request has one audit event, at the stage ResponseStarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from clusterregistry.apis.meta.errors import APIError
+from clusterregistry.audit.levels import RESPONSE_STARTED
+from clusterregistry.audit.trails import Audit
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer
+from clusterregistry.serving.interface import Filter, Handler
+
+
+def filter_for(audit: Audit | None) -> Filter:
+    """Without an audit log there is nothing to do, and no filter."""
+
+    def wrap(inner: Handler) -> Handler:
+        if audit is None:
+            return inner
+
+        def handle(request: Request) -> Awaitable[Answer]:
+            request.received = audit.now()
+            try:
+                answer = inner(request)
+            except APIError as error:
+                record(request, error)
+                raise
+            # Who is known by now is authenticated: nothing is left to do here, least of all to wait.
+            return answer if request.user is not None else handle_later(request, answer)
+
+        async def handle_later(request: Request, answer: Awaitable[Answer]) -> Answer:
+            try:
+                return await answer
+            except APIError as error:
+                record(request, error)
+                raise
+
+        def record(request: Request, error: APIError) -> None:
+            if request.user is None and (trail := audit.trail(request)):
+                trail.failed(request, error.status)
+                audit.record(trail, RESPONSE_STARTED)
+
+        return handle
+
+    return wrap
