@@ -20,7 +20,12 @@ from clusterregistry.audit.settings import Limits
 E = TypeVar("E")
 
 _SLICE = 16
-"""Events that are rendered before others get a chance to run: rendering holds the interpreter's lock."""
+_SHARE = 8
+"""Rendering holds the interpreter's lock: after so many events, or this share of all that wait, others get their turn.
+
+A busy loop gives the lock back only after five milliseconds, so that slices which did not grow with the queue would
+let it overflow.
+"""
 
 _BATCH = 256
 """Events that are written together."""
@@ -114,12 +119,13 @@ class Queue(Generic[E]):
     def _write_waiting(self) -> None:
         while self._waiting:
             lines: list[bytes] = []
+            turn = max(_SLICE, len(self._waiting) // _SHARE)
             count = size = 0
             while self._waiting and count < _BATCH:
                 event, its_size = self._waiting.popleft()
                 lines += self._rendered(event)
                 count, size = count + 1, size + its_size
-                if count % _SLICE == 0:
+                if count % turn == 0:
                     time.sleep(0)
             self._write(lines)
             self._taken_events += count
