@@ -134,7 +134,7 @@ def test_a_directory_that_became_a_file_is_an_error_until_it_is_gone(path: Path)
     path.parent.rmdir()
     path.parent.write_bytes(b"")
     lines = [LINE]
-    with pytest.raises(OSError, match="exists|Not a directory"):
+    with pytest.raises(OSError, match=r"exists|Not a directory"):
         file.append(lines)
     assert lines == [LINE]
     path.parent.unlink()
@@ -195,7 +195,7 @@ def test_a_check_finds_what_would_fail_later(path: Path, tmp_path: Path) -> None
     assert path.read_bytes() == b""
     with pytest.raises(OSError, match="directory"):
         LogFile(tmp_path, Rotation()).check()
-    with pytest.raises(OSError, match="exists|Not a directory"):
+    with pytest.raises(OSError, match=r"exists|Not a directory"):
         LogFile(path / "below", Rotation()).check()
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="No such device"):

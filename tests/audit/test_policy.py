@@ -80,7 +80,7 @@ VERSION = info("GET", "/version")
         (rule(paths=("/versions", "/v")), VERSION, False),
     ],
 )
-def test_a_rule_matches_what_it_says(tried: Rule, request_: RequestInfo, expected: bool) -> None:
+def test_a_rule_matches_what_it_says(tried: Rule, request_: RequestInfo, *, expected: bool) -> None:
     assert tried.matches(JANE, request_) is expected
 
 

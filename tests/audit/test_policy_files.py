@@ -35,7 +35,7 @@ rules:
 - level: None
   users: [system:probe]
   verbs: [get]
-  nonResourceURLs: ["/healthz*"]
+  nonResourceURLs: ["/healthz*", "*"]
 - level: Request
   userGroups: [editors]
   namespaces: [""]
@@ -53,7 +53,7 @@ rules:
         recording=Recording(level=Level.None_, omits_managed_fields=True),
         users=frozenset({"system:probe"}),
         verbs=frozenset({"get"}),
-        paths=("/healthz*",),
+        paths=("/healthz*", "*"),
     )
     assert some == Rule(
         recording=Recording(level=Level.Request, omitted_stages=frozenset({"RequestReceived", "Panic"})),

@@ -161,9 +161,7 @@ def test_the_end_does_not_wait_for_a_log_that_fails(start: Start, log: Lines, co
     assert log.closed
 
 
-def test_the_end_does_not_wait_for_a_log_that_hangs(
-    start: Start, log: Lines, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_end_does_not_wait_for_a_log_that_hangs(start: Start, log: Lines, caplog: pytest.LogCaptureFixture) -> None:
     log.may_go_on.clear()
     queue = start(Limits(gathering=0.0, farewell=0.0))
     queue.put(b"a", 1)

@@ -221,7 +221,7 @@ def test_secrets_are_masked_wherever_they_come() -> None:
     )
     request.id = "Bearer t0ps3cret"
     made = trail(request)
-    made.failed(request, errors.bad_request("no kind in '{\"token\": \"t0ps3cret\"}'").status)
+    made.failed(request, errors.bad_request('no kind in \'{"token": "t0ps3cret"}\'').status)
     event = rendered(made)
     assert "t0ps3cret" not in json.dumps(event)
     assert event["requestObject"]["spec"]["authInfo"]["providers"][0]["config"]["token"] == MASK

@@ -18,9 +18,7 @@ from clusterregistry.audit.source_addresses import source_addresses
         ("10.0.0.1, 1.2.3.4", "", "10.0.0.1", ["10.0.0.1", "1.2.3.4", "10.0.0.1"]),
     ],
 )
-def test_proxies_come_first_and_the_peer_last(
-    forwarded_for: str, real_ip: str, peer: str, expected: list[str]
-) -> None:
+def test_proxies_come_first_and_the_peer_last(forwarded_for: str, real_ip: str, peer: str, expected: list[str]) -> None:
     assert source_addresses(forwarded_for=forwarded_for, real_ip=real_ip, peer=peer) == expected
 
 

@@ -24,7 +24,13 @@ class Sent(Request):
     """A request that has come, and its body."""
 
     def __init__(
-        self, method: str = "GET", target: str = CLUSTERS, *, body: bytes = b"", user: User | None = JANE, **headers: str
+        self,
+        method: str = "GET",
+        target: str = CLUSTERS,
+        *,
+        body: bytes = b"",
+        user: User | None = JANE,
+        **headers: str,
     ) -> None:
         path, _, query = target.partition("?")
         super().__init__(
