@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -25,6 +26,9 @@ _SECRET_RESOURCES = frozenset({("authentication.k8s.io", "tokenreviews")})
 
 _TRUNCATED = "audit.k8s.io/truncated"
 
+_KEPT, _LONG = 4096, 512
+_is_own_id = re.compile("[0-9a-f-]{36}").fullmatch
+
 Fields = dict[str, Any]
 
 
@@ -33,6 +37,9 @@ class Renderer:
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
+        # Most requests have come before, but for their ids; long ones are not kept, for anybody can send them.
+        self._remembered_uri = lru_cache(maxsize=_KEPT)(self._masked_uri)
+        self._remembered_text = lru_cache(maxsize=_KEPT)(masker.text)
 
     def line(self, event: Event) -> bytes:
         """Never fails for what a client has sent: bodies that cannot be written are left out."""
@@ -47,7 +54,7 @@ class Renderer:
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": trail.recording.level.shown,
-            "auditID": self._masker.text(trail.id),
+            "auditID": trail.id if _is_own_id(trail.id) else self._masker.text(trail.id),
             "stage": event.stage,
             "requestURI": self._uri(trail),
             "verb": trail.info.verb,
@@ -68,16 +75,18 @@ class Renderer:
         return fields
 
     def _uri(self, trail: Trail) -> str:
-        path = quote(self._masker.text(trail.info.path), safe=_GO_KEEPS)
-        if not trail.query_string:
-            return path
-        return f"{path}?{self._masker.query(trail.query_string.decode('utf-8', 'replace'))}"
+        path, query = trail.info.path, trail.query_string
+        return (self._remembered_uri if len(path) + len(query) < _LONG else self._masked_uri)(path, query)
+
+    def _masked_uri(self, path: str, query: bytes) -> str:
+        quoted = quote(self._masker.text(path), safe=_GO_KEEPS)
+        return f"{quoted}?{self._masker.query(query.decode('utf-8', 'replace'))}" if query else quoted
 
     def _origin(self, trail: Trail) -> Fields:
         addresses = source_addresses(forwarded_for=trail.forwarded_for, real_ip=trail.real_ip, peer=trail.address)
         fields: Fields = {"sourceIPs": addresses} if addresses else {}
-        if trail.user_agent:
-            fields["userAgent"] = self._masker.text(trail.user_agent)
+        if agent := trail.user_agent:
+            fields["userAgent"] = (self._remembered_text if len(agent) < _LONG else self._masker.text)(agent)
         return fields
 
 
