@@ -114,14 +114,14 @@ def test_all_problems_with_options_are_printed_and_nothing_starts(
         raise AssertionError("started")
 
     monkeypatch.setattr(standalone, "_serve", must_not_run)
-    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--audit-log-path=x"]
+    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--kubeconfig=x"]
     assert main(arguments, {"HOME": "/nowhere", "CLUSTERREGISTRY_V": "x"}) == 2
     error = capsys.readouterr().err
     assert "4 problems" in error
     for expected in (
         "--secure-port?",
         "0 is not a port",
-        "--audit-log-path is not supported yet",
+        "--kubeconfig is not supported yet",
         "CLUSTERREGISTRY_V: ",
     ):
         assert expected in error
