@@ -92,6 +92,7 @@ def test_a_query_is_judged_parameter_by_parameter(query: str, expected: str) -> 
         [{"op": "add", "path": "/spec/authInfo/providers/0/config/token", "value": SECRET}],
         [{"op": "add", "path": "/spec", "value": {"deep": [{"secret": SECRET}]}}],
         {"properties": [{"name": "api-key", "value": SECRET}]},
+        {"tokens": [SECRET, [SECRET], {"secret": SECRET, "b": KUBECONFIG}]},
     ],
 )
 def test_json_loses_what_is_secret_in_it(value: Any) -> None:

@@ -190,6 +190,26 @@ def test_a_body_that_is_too_large_is_left_out_and_said_to_be(content: bytes, con
     assert event["annotations"] == {"audit.k8s.io/truncated": "true"}
 
 
+def test_a_large_answer_is_left_out_and_not_kept_in_memory() -> None:
+    request = Sent("GET", CLUSTERS)
+    made = trail(request)
+    made.answered(request, json_response("x" * bodies.LARGEST))
+    assert made.size < 2000
+    event = rendered(made)
+    assert "responseObject" not in event
+    assert event["annotations"] == {"audit.k8s.io/truncated": "true"}
+
+
+def test_what_proxies_and_webhooks_say_is_masked_too() -> None:
+    request = Sent("GET", CLUSTERS, user=User("jane", extra={"id-token": ("t0ps3cret",), "why": ("so",)}))
+    made = trail(request)
+    request.decision = Decision(Verdict.ALLOW, "token=t0ps3cret is good")
+    made.answered(request, json_response({}))
+    event = rendered(made)
+    assert event["user"]["extra"] == {"id-token": [MASK], "why": ["so"]}
+    assert event["annotations"]["authorization.k8s.io/reason"] == f"token={MASK} is good"
+
+
 def test_managed_fields_are_left_out_on_demand() -> None:
     managed = cluster("a", managedFields=[{"manager": "m"}])
     listed = {"kind": "ClusterList", "metadata": {}, "items": [managed, 7]}

@@ -81,9 +81,14 @@ class Masker:
         return masked
 
     def _value(self, key: str, value: Any) -> Any:
-        if type(value) is str and value and is_secret_key(key):
-            return MASK
+        if type(value) in (str, list) and is_secret_key(key):
+            return self._hidden(value)
         return self.json(value)
+
+    def _hidden(self, value: Any) -> Any:
+        if type(value) is list:
+            return [self._hidden(each) for each in value]
+        return MASK if type(value) is str and value else self.json(value)
 
 
 def is_secret_key(key: str) -> bool:

@@ -58,10 +58,10 @@ class Renderer:
             "stage": event.stage,
             "requestURI": self._uri(trail),
             "verb": trail.info.verb,
-            "user": _user(trail.user),
+            "user": self._user(trail.user),
         }
         if is_begun and trail.impersonated is not None:
-            fields["impersonatedUser"] = _user(trail.impersonated)
+            fields["impersonatedUser"] = self._user(trail.impersonated)
         fields |= self._origin(trail)
         outcome = _Outcome(trail, self._masker, with_bodies=with_bodies) if is_begun else None
         if trail.info.is_resource:
@@ -73,6 +73,14 @@ class Renderer:
         if outcome and (annotations := outcome.annotations()):
             fields["annotations"] = annotations
         return fields
+
+    def _user(self, user: User | None) -> Fields:
+        if user is None:
+            return {}
+        found: Fields = {"username": user.name, "uid": user.uid, "groups": user.groups}
+        if user.extra:  # it may come from headers
+            found["extra"] = self._masker.json({key: list(values) for key, values in user.extra.items()})
+        return {name: value for name, value in found.items() if value}
 
     def _uri(self, trail: Trail) -> str:
         path, query = trail.info.path, trail.query_string
@@ -116,11 +124,12 @@ class _Outcome:
 
     def annotations(self) -> dict[str, str]:
         found = {}
-        if self._level >= Level.Request and TOO_LARGE in (self.sent, self._answered):
+        is_shown = self._level >= Level.Request
+        if self._trail.truncated or (is_shown and TOO_LARGE in (self.sent, self._answered)):
             found[_TRUNCATED] = "true"
         if (decision := self._trail.decision) is not None:
             found["authorization.k8s.io/decision"] = "allow" if decision.allowed else "forbid"
-            found["authorization.k8s.io/reason"] = decision.reason
+            found["authorization.k8s.io/reason"] = self._masker.text(decision.reason)
         return found
 
     def _status(self) -> Fields:
@@ -156,13 +165,6 @@ def _object_ref(trail: Trail, sent: Any) -> Fields:
         "subresource": info.subresource,
     }
     return {name: value for name, value in found.items() if value and isinstance(value, str)}
-
-
-def _user(user: User | None) -> Fields:
-    if user is None:
-        return {}
-    found: Fields = {"username": user.name, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-    return {name: value for name, value in found.items() if value}
 
 
 def _time(seconds: float) -> str:

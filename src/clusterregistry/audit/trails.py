@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from clusterregistry.audit.bodies import LARGEST
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.levels import REQUEST_RECEIVED, Level, Stage
 from clusterregistry.audit.policy import NOTHING, Policy, Recording
@@ -46,6 +47,7 @@ class Trail:
         "received",
         "recording",
         "status",
+        "truncated",
         "user",
         "user_agent",
     )
@@ -67,6 +69,8 @@ class Trail:
         self.status: dict[str, Any] | None = None
         self.body: bytes | None = None
         self.body_type = ""
+        self.truncated = False
+        """Whether a body is missing because of its size."""
         self.answer: Sequence[bytes] = ()
         self.answer_type = b""
         if recording.level >= Level.Request or request.info.verb in _NAMING_VERBS:
@@ -74,8 +78,11 @@ class Trail:
             request.on_body = self._keep_body
 
     def _keep_body(self, body: bytes) -> None:
-        if self.recording.level >= Level.Request or len(body) <= LARGEST_NAMING_BODY:
+        is_shown = self.recording.level >= Level.Request
+        if len(body) <= (LARGEST if is_shown else LARGEST_NAMING_BODY):
             self.body = body
+        else:
+            self.truncated = is_shown
 
     def failed(self, request: Request, status: dict[str, Any]) -> None:
         """Answered with an error."""
@@ -86,8 +93,12 @@ class Trail:
     def answered(self, request: Request, answer: Answer) -> None:
         self._note_way(request)
         self.code = answer.status
-        if isinstance(answer, Response) and self._wants(answer):
+        if not isinstance(answer, Response) or not self._wants(answer):
+            return
+        if answer.length <= LARGEST:
             self.answer, self.answer_type = answer.body, answer.content_type
+        else:  # what waits to be written must not hold much of the memory
+            self.truncated = True
 
     def _note_way(self, request: Request) -> None:
         """What the filters between us and the handler have found out."""
