@@ -55,6 +55,7 @@ def running(directory: pathlib.Path, *, command: list[str] | None = None) -> Ite
     tokens.write_text(TOKENS)
     arguments = ["standalone", "--bind-address", "127.0.0.1", "--secure-port", str(port)]
     arguments += ["--data-dir", str(directory / "data"), "--token-auth-file", str(tokens)]
+    arguments += ["--authorization-filtered-lists=false"]  # kube-apiserver has no such lists
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*(command or installed_command()), *arguments],

@@ -12,7 +12,7 @@ from clusterregistry.apis.meta.field_selectors import parse_field_selector
 from clusterregistry.apis.meta.label_selectors import parse_label_selector
 from clusterregistry.registry import watching
 from clusterregistry.registry.listing import ListOptions
-from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Hub, Watcher, seen_through
+from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Frame, Hub, Watcher, seen_through
 from clusterregistry.storage.interface import Event, KeyValue, Sink, Subscription
 
 PREFIX = "/registry/example.com/things/"
@@ -67,11 +67,11 @@ def encode(kind: str, found: KeyValue) -> bytes:
 
 def join(
     hub: Hub, labels: str = "", representation: str = "plain", on_overflow: Callable[[], None] = lambda: None
-) -> Watcher:
+) -> Watcher[Frame]:
     return hub.join(options(labels), representation=representation, encode=encode, on_overflow=on_overflow)
 
 
-async def taken(watcher: Watcher) -> str:
+async def taken(watcher: Watcher[Frame]) -> str:
     return b"".join(data for _, data in await watcher.next(0)).decode()
 
 
@@ -203,7 +203,12 @@ async def test_after_the_end_nobody_joins(hub: Hub) -> None:
 
 
 async def test_the_hub_counts_its_watchers(hub: Hub) -> None:
-    watchers: Sequence[Watcher] = [join(hub), join(hub, "x=1"), join(hub, "x=1"), join(hub, representation="table")]
+    watchers: Sequence[Watcher[Frame]] = [
+        join(hub),
+        join(hub, "x=1"),
+        join(hub, "x=1"),
+        join(hub, representation="table"),
+    ]
     assert hub.watchers == 4
     for watcher in watchers:
         hub.leave(watcher)

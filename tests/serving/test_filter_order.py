@@ -68,6 +68,7 @@ def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -
         routes,
         authenticator=nothing,
         authorizer=nothing,
+        filtered_lists=True,
         metrics=nothing,
         reading=None,
         writing=None,

@@ -125,6 +125,10 @@ class NameLister(Protocol):
         """The storage revision of the last change of anybody's rights: names may have been others before it."""
         ...
 
+    async def caught_up(self, revision: int) -> None:
+        """Returns once all changes of rights up to a storage revision count. May raise what the storage raises."""
+        ...
+
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Calls the listener after each change of rights. Returns what ends that; calling it again does nothing."""
         ...
@@ -137,6 +141,9 @@ class NamesNobody:
 
     def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
+
+    async def caught_up(self, revision: int) -> None:
+        """There is nothing to wait for."""
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - nothing ever changes
         return _nothing_to_end

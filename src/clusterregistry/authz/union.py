@@ -78,6 +78,10 @@ class Union:
     def revision(self) -> int:
         return max((each.revision for each in self._name_listers), default=0)
 
+    async def caught_up(self, revision: int) -> None:
+        for each in self._name_listers:
+            await each.caught_up(revision)
+
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         ends = [each.on_change(listener) for each in self._name_listers]
 

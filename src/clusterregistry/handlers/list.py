@@ -12,7 +12,9 @@ from clusterregistry.registry.listing import list_objects
 
 
 async def list_collection(scope: Scope, request: Request) -> Answer:
-    """All objects, or those that selectors and paging leave."""
+    """All objects that the user may see, or those that selectors and paging leave of them."""
     representation = wanted(request)
-    listed = await list_objects(scope.store, list_options(request.query, watch=False))
+    options = list_options(request.query, watch=False)
+    options.visible = request.visible
+    listed = await list_objects(scope.store, options)
     return representations.list_response(scope, listed, representation, include=request.query.first("includeObject"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from clusterregistry.apis.meta import errors, field_errors
@@ -10,6 +11,7 @@ from clusterregistry.apis.meta.object_meta import MetadataError
 from clusterregistry.codecs import Decoded, DecodeError, json_codec
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.apply import application
+from clusterregistry.handlers.authorizing import require
 from clusterregistry.handlers.decoding import check_kind, decode_json, tidy
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
@@ -44,6 +46,7 @@ async def patch(scope: Scope, request: Request) -> Answer:
         dry_run=options.dry_run,
         warn=request.warnings.add,
         create=is_apply and not request.info.subresource,
+        before_create=partial(require, request, "create"),
     )
     status = 201 if written.created else 200
     return representations.object_response(scope, written.kv, representation, status=status)

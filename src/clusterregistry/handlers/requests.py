@@ -10,6 +10,7 @@ from clusterregistry.apis.meta import errors
 from clusterregistry.handlers.queries import Query
 from clusterregistry.handlers.request_info import RequestInfo
 from clusterregistry.handlers.warnings_header import WarningRecorder
+from clusterregistry.registry.visibility import EVERYTHING, Visible
 
 BODY_LIMIT = 3 * 1024 * 1024
 """As kube-apiserver has it: a larger body is refused with 413."""
@@ -22,7 +23,7 @@ class ClientGoneError(Exception):
 
 
 class Request(abc.ABC):
-    """One HTTP request. Filters fill in ``info``, ``user`` and ``id`` on its way inwards.
+    """One HTTP request. Filters fill in ``info``, ``user``, ``id`` and what the user may do on its way inwards.
 
     Where its body comes from, and how one learns that the client has left, is up to who made the connection.
     """
@@ -32,6 +33,7 @@ class Request(abc.ABC):
         "_query",
         "_repeated",
         "abort",
+        "authorizer",
         "client_address",
         "client_certificate",
         "decision",
@@ -43,6 +45,7 @@ class Request(abc.ABC):
         "query_string",
         "received",
         "user",
+        "visible",
         "warnings",
     )
 
@@ -77,6 +80,8 @@ class Request(abc.ABC):
         """When it came, in seconds since 1970; only known where it is recorded."""
         self.on_body: Callable[[bytes], None] | None = None
         """Who else wants to see the body once it is read."""
+        self.authorizer: Any = None
+        self.visible: Visible = EVERYTHING
         self.warnings = WarningRecorder()
         self._headers = headers
         self._repeated = repeated_headers

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.authorizing import require
 from clusterregistry.handlers.decoding import check_kind, decode_object
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
@@ -18,7 +20,7 @@ Object = dict[str, Any]
 
 
 async def update(scope: Scope, request: Request) -> Answer:
-    """Replaces an object; creates it (201) where the kind allows that."""
+    """Replaces an object; creates it (201) where the kind allows that and the user may create."""
     representation = wanted(request)
     media_type = negotiation.body_type(request.header("content-type"))
     body = await request.body()
@@ -42,6 +44,7 @@ async def update(scope: Scope, request: Request) -> Answer:
         strategy=scope.strategy_for(request.info.subresource),
         dry_run=options.dry_run,
         warn=warn,
+        before_create=partial(require, request, "create"),
     )
     status = 201 if written.created else 200
     return representations.object_response(scope, written.kv, representation, status=status)

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -22,8 +23,10 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import JSON, Answer, Response, Send, StreamResponse
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry import interpreting
+from clusterregistry.registry.feeds import Feed, WholeFeed
+from clusterregistry.registry.filtered_feeds import FilteredFeed
 from clusterregistry.registry.listing import ListOptions, parse_revision, wait_until_fresh
-from clusterregistry.registry.watching import ADDED, Frame, Watcher, encoded
+from clusterregistry.registry.watching import ADDED, Frame, Watcher
 from clusterregistry.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.storage.interface import Event
 
@@ -46,6 +49,7 @@ async def watch(scope: Scope, request: Request, settings: WatchSettings) -> Answ
     representation = negotiation.watch_representation(request.header("accept"))
     include = request.query.first("includeObject")
     options = list_options(request.query, watch=True)
+    options.visible = request.visible
     if len(request.info.parts) > 1:  # the older path of one object's watch: .../watch/RESOURCE/NAME
         if not options.fields.empty:
             raise errors.bad_request("both a name and a field selector provided; please provide one or the other.")
@@ -98,15 +102,26 @@ class _Session:
     async def run(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout()
-        watcher = self._scope.hub.join(
-            self._options, representation=self._key, encode=self._encode, on_overflow=self._give_up
-        )
-        leaving = loop.create_task(self._end_when_client_leaves(watcher))
+        feed = self._feed()
+        leaving = loop.create_task(self._end_when_client_leaves(feed.watcher))
         try:
-            await self._stream(send, watcher, deadline)
+            await self._stream(send, feed, deadline)
         finally:
             leaving.cancel()
-            self._scope.hub.leave(watcher)
+            feed.leave()
+
+    def _feed(self) -> Feed:
+        scope, options, encode = self._scope, self._options, self._encode
+        if options.visible.names() is not None:
+            return FilteredFeed(scope.store, scope.hub, options=options, encode=encode, on_overflow=self._give_up)
+        return WholeFeed(
+            scope.store,
+            scope.hub,
+            options=options,
+            encode=encode,
+            representation=self._key,
+            on_overflow=self._give_up,
+        )
 
     def _timeout(self) -> float:
         given = self._options.timeout_seconds
@@ -115,28 +130,32 @@ class _Session:
         # As kube-apiserver does: spread, so that watches that began together do not end together.
         return self._settings.min_timeout * (1 + random.random())  # noqa: S311 - no secret depends on it
 
-    async def _end_when_client_leaves(self, watcher: Watcher) -> None:
+    async def _end_when_client_leaves(self, watcher: Watcher[Any]) -> None:
         await self._request.disconnected()
         watcher.end()
 
-    async def _stream(self, send: Send, watcher: Watcher, deadline: float) -> None:
+    async def _stream(self, send: Send, feed: Feed, deadline: float) -> None:
         try:
-            seen = await self._send_beginning(send, watcher)
+            seen = await self._send_beginning(send, feed)
+            feed.begun(seen)
+            await self._send_changes(send, feed, seen=seen, deadline=deadline)
         except errors.APIError as error:
             await send(representations.event_bytes("ERROR", orjson.dumps(error.status)))
-            return
-        loop = asyncio.get_running_loop()
+
+    async def _send_changes(self, send: Send, feed: Feed, *, seen: int, deadline: float) -> None:
+        loop, watcher = asyncio.get_running_loop(), feed.watcher
         bookmark_at = _next_bookmark(loop.time(), deadline)
         while not watcher.ended and loop.time() < deadline:
-            frames = await watcher.next(min(deadline, bookmark_at) - loop.time())
             # What the client will have seen once these frames are sent; while they are, more may happen.
-            revision = self._scope.store.storage.revision
-            await self._send_frames(send, (frame for frame in frames if frame[0] > seen))
-            if loop.time() >= bookmark_at and not watcher.ended:
+            coming = await feed.coming(await watcher.next(min(deadline, bookmark_at) - loop.time()))
+            await self._send_frames(send, coming.frames)
+            due = loop.time() >= bookmark_at
+            if due:
                 bookmark_at = _next_bookmark(loop.time(), deadline)
-                # A client who comes from another replica may know more than this one has heard of.
-                if self._options.allow_watch_bookmarks and revision >= seen:
-                    await self._send_bookmark(send, revision)
+            # A client who comes from another replica may know more than this one has heard of.
+            known = coming.revision >= seen and not watcher.ended
+            if known and (due or coming.unmarked) and self._options.allow_watch_bookmarks:
+                await self._send_bookmark(send, coming.revision)
 
     def _give_up(self) -> None:
         """The client does not keep up: end the connection, whatever waits to be written."""
@@ -144,18 +163,20 @@ class _Session:
         if self._request.abort:
             self._request.abort()
 
-    async def _send_beginning(self, send: Send, watcher: Watcher) -> int:
+    async def _send_beginning(self, send: Send, feed: Feed) -> int:
         """What the client is to know before the live events; returns the revision that it then knows."""
         initial = self._options.send_initial_events
         if initial or (initial is None and not self._revision):
             if self._revision:
                 await wait_until_fresh(self._scope.store, self._revision)
-            return await self._send_existing(send, watcher)
-        if not self._revision:
-            return self._scope.store.storage.revision
-        return await self._send_history(send)
+            return await self._send_existing(send, feed)
+        if self._revision:
+            return await self._send_history(send, feed)
+        now = self._scope.store.storage.revision
+        await feed.resume(now)
+        return now
 
-    async def _send_existing(self, send: Send, watcher: Watcher) -> int:
+    async def _send_existing(self, send: Send, feed: Feed) -> int:
         store, options = self._scope.store, self._options
         try:
             # 0 is any version, such as the one that we have though the storage may be out of reach.
@@ -163,18 +184,19 @@ class _Session:
             page = await store.storage.list(store.prefix, revision=known)
         except StorageError as error:
             raise interpreting.api_error(error) from error
-        selected = (kv for kv in page.items if options.selects_all or options.selects(kv))
+        selected = await feed.existing(page)
         await self._send_frames(send, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
-        if options.allow_watch_bookmarks and not watcher.ended:
+        if options.allow_watch_bookmarks and not feed.watcher.ended:
             await self._send_bookmark(send, page.revision, initial_events_end=True)
         return page.revision
 
-    async def _send_history(self, send: Send) -> int:
+    async def _send_history(self, send: Send, feed: Feed) -> int:
         seen, more = self._revision, True
+        await feed.resume(seen)
         while more:
             # Page by page: a client that has been away for long must not make us load all of that at once.
             events = await self._history(after=seen)
-            await self._send_frames(send, encoded(self._options, self._encode, events))
+            await self._send_frames(send, await feed.history(events))
             seen = events[-1].revision if events else seen
             more = len(events) >= _HISTORY_PAGE  # more than that when others changed many keys in one revision
         return seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusterregistry.options.fields import option
-from clusterregistry.options.kinds import WORDS
+from clusterregistry.options.kinds import BOOLEAN, WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,4 +19,11 @@ class AuthorizationOptions:
         "Members of `system:masters` may do everything in every mode. In this version RBAC has no roles of your own: "
         "other users may read discovery, health and version, and nothing else.",
         example="--authorization-mode=RBAC",
+    )
+    authorization_filtered_lists: bool = option(
+        True,
+        kind=BOOLEAN,
+        help="Whoever may not list or watch a collection, but may get some of its objects by their names (a role with "
+        "`resourceNames`), gets a list or watch of just these. False refuses such requests, as kube-apiserver does.",
+        example="--authorization-filtered-lists=false",
     )

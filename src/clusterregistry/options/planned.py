@@ -33,7 +33,7 @@ _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
         "authorization-webhook-cache-unauthorized-ttl",
         "authorization-webhook",
     ),
-    "authorization": ("authorization-filtered-lists", "authorization-always-allow"),
+    "authorization": ("authorization-always-allow",),
     "profiling": ("profiling",),
     "aggregated mode": (
         "kubeconfig",

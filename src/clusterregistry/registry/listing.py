@@ -20,6 +20,7 @@ from clusterregistry.apis.meta.label_selectors import LabelSelector
 from clusterregistry.registry import interpreting
 from clusterregistry.registry.objects import labels_of, name_of
 from clusterregistry.registry.store import Store
+from clusterregistry.registry.visibility import EVERYTHING, Visible
 from clusterregistry.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.storage.interface import KeyValue, Page
 
@@ -48,6 +49,8 @@ class ListOptions:
     timeout_seconds: int | None = None
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None
+    visible: Visible = EVERYTHING
+    """Which objects exist for this client, before anything is selected."""
 
     @property
     def selects_all(self) -> bool:
@@ -121,10 +124,15 @@ async def _continued(store: Store, options: ListOptions) -> Listed:
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
     selected = options.selects_all
     name = options.fields.name
+    counted = limit if selected else 0
     try:
         # One name is a range of one key, as in kube-apiserver: there never is a second page.
         prefix = store.prefix if name is None else store.prefix + name
-        page = await store.storage.list(prefix, revision=revision, after=after, limit=limit if selected else 0)
+        if options.visible.names() is None:
+            page = await store.storage.list(prefix, revision=revision, after=after, limit=counted)
+        else:
+            page = await store.storage.list(prefix, revision=revision, after=after)
+            page = await visible_page(page, options.visible, limit=counted)
     except RevisionCompacted:
         if options.continue_token:
             raise
@@ -134,6 +142,18 @@ async def _page(store: Store, options: ListOptions, *, revision: int, limit: int
     if selected:
         return _whole(store, page)
     return _filtered(store, options, page, limit=limit if name is None else 0)
+
+
+async def visible_page(page: Page, visible: Visible, *, limit: int = 0) -> Page:
+    """A page of all objects as if only those existed that the client may see. Raises StorageError.
+
+    Rights are those of after the page's revision: a watch from there on must have missed no change of them.
+    """
+    await visible.caught_up(page.revision)
+    names = visible.names()
+    items = page.items if names is None else [kv for kv in page.items if name_of(kv) in names]
+    cut = limit if 0 < limit < len(items) else len(items)
+    return Page(items[:cut], page.revision, len(items) - cut)
 
 
 def _whole(store: Store, page: Page) -> Listed:

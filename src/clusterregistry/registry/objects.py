@@ -52,7 +52,11 @@ def labels_of(kv: KeyValue) -> Mapping[str, str]:
 
 
 def name_of(kv: KeyValue) -> str:
-    return kv.key.rpartition("/")[2]
+    return name_of_key(kv.key)
+
+
+def name_of_key(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def at_revision(kv: KeyValue, revision: int) -> KeyValue:

@@ -34,6 +34,9 @@ Change = Callable[[Object | None], Object]
 The result's top level and metadata are the store's to change; the parts below may be shared.
 """
 
+BeforeCreate = Callable[[], Awaitable[None]]
+"""Called when an update turns out to be a create; raises what is to keep it from happening."""
+
 Warn = Callable[[str], None]
 T = TypeVar("T")
 
@@ -149,11 +152,20 @@ class Store:
     # Updating
 
     async def update(  # noqa: PLR0913 - all but two by keyword
-        self, name: str, change: Change, *, strategy: Strategy, dry_run: bool, warn: Warn, create: bool = False
+        self,
+        name: str,
+        change: Change,
+        *,
+        strategy: Strategy,
+        dry_run: bool,
+        warn: Warn,
+        create: bool = False,
+        before_create: BeforeCreate | None = None,
     ) -> Written:
         """Replaces the object by what ``change`` makes of it. Raises 404, 409, 422 and what ``change`` raises.
 
-        An object that is not there is made where the strategy allows that, or where ``create`` says so.
+        An object that is not there is made where the strategy allows that, or where ``create`` says so, unless
+        ``before_create`` raises something.
 
         A write that changes nothing keeps the resource version. Another writer in between is no error
         unless the object names a resource version: the change is then made again on the newer object.
@@ -163,7 +175,7 @@ class Store:
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
-                made = await self._create_on_update(name, change, dry_run=dry_run, warn=warn)
+                made = await self._create_on_update(name, change, dry_run=dry_run, warn=warn, before=before_create)
                 if made is not None:
                     return Written(made, created=True)
                 continue
@@ -175,7 +187,9 @@ class Store:
             if written is not None:
                 return Written(written)
 
-    async def _create_on_update(self, name: str, change: Change, *, dry_run: bool, warn: Warn) -> KeyValue | None:
+    async def _create_on_update(
+        self, name: str, change: Change, *, dry_run: bool, warn: Warn, before: BeforeCreate | None
+    ) -> KeyValue | None:
         """The object that was made; None when another one was made first."""
         obj = change(None)
         metadata = obj["metadata"]
@@ -184,6 +198,8 @@ class Store:
         if metadata.get("resourceVersion", "0") != "0":
             raise self._conflict(name, MODIFIED)
         self._prepare_for_create(obj, warn=warn)
+        if before is not None:
+            await before()
         return await self._insert(obj, dry_run=dry_run)
 
     def _check_version(self, obj: Object, kv: KeyValue) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.objects import at_revision
@@ -22,6 +23,8 @@ Encode = Callable[[str, KeyValue], bytes]
 
 Frame = tuple[int, bytes]
 """An encoded event and its revision."""
+
+T = TypeVar("T")
 
 FRAMES_LIMIT = 5000
 BYTES_LIMIT = 8 * 1024 * 1024
@@ -47,28 +50,31 @@ def seen_through(options: ListOptions, event: Event) -> Change | None:
     return Change(DELETED, at_revision(before, event.revision)) if before else None
 
 
-class Watcher:
-    """Frames that wait to be written. ``on_overflow`` is called once, when the client turns out to be too slow."""
+class Watcher(Generic[T]):
+    """What waits to be written: frames, or events of which frames are made only then.
+
+    ``on_overflow`` is called once, when the client turns out to be too slow.
+    """
 
     __slots__ = ("_on_overflow", "_pending", "_size", "_waiter", "ended")
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         self._on_overflow = on_overflow
-        self._pending: list[Frame] = []
+        self._pending: list[T] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self.ended = False
 
-    def offer(self, frames: Sequence[Frame], size: int) -> None:
-        """Takes frames of ``size`` bytes in all; ends the watch instead when too much waits already."""
+    def offer(self, items: Sequence[T], size: int) -> None:
+        """Takes items of ``size`` bytes in all; ends the watch instead when too much waits already."""
         if self.ended:
             return
-        if self._size + size > BYTES_LIMIT or len(self._pending) + len(frames) > FRAMES_LIMIT:
+        if self._size + size > BYTES_LIMIT or len(self._pending) + len(items) > FRAMES_LIMIT:
             self.abort()
             return
-        self._pending.extend(frames)
+        self._pending.extend(items)
         self._size += size
-        self._wake()
+        self.wake()
 
     def abort(self) -> None:
         """Ends the watch and its connection: its task may be waiting for the client to read, for ever."""
@@ -76,26 +82,31 @@ class Watcher:
         self._on_overflow()
 
     def end(self) -> None:
-        """No more frames; what waits is dropped. Idempotent."""
+        """Nothing more; what waits is dropped. Idempotent."""
         self.ended = True
         self._pending.clear()
-        self._wake()
+        self.wake()
 
-    async def next(self, timeout: float) -> list[Frame]:  # noqa: ASYNC109 - a bookmark is due then, nothing fails
-        """The frames that wait, or none when the time is up or the watch has ended."""
+    async def next(self, timeout: float) -> list[T]:  # noqa: ASYNC109 - a bookmark is due then, nothing fails
+        """What waits, or nothing when the time is up, the watch has ended or somebody wakes it."""
         if not self._pending and not self.ended:
             loop = asyncio.get_running_loop()
             self._waiter = loop.create_future()
-            alarm = loop.call_later(timeout, self._wake)
+            alarm = loop.call_later(timeout, self.wake)
             try:
                 await self._waiter
             finally:
                 alarm.cancel()
                 self._waiter = None
+        return self.take()
+
+    def take(self) -> list[T]:
+        """What waits by now."""
         taken, self._pending, self._size = self._pending, [], 0
         return taken
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Has ``next`` return, though nothing may wait."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -106,14 +117,31 @@ class _Channel:
     def __init__(self, options: ListOptions, encode: Encode) -> None:
         self.options = options
         self.encode = encode
-        self.watchers: dict[Watcher, None] = {}
+        self.watchers: dict[Watcher[Frame], None] = {}
 
-    def publish(self, events: Iterable[Event]) -> None:
+    def publish(self, events: Sequence[Event]) -> None:
         frames = list(encoded(self.options, self.encode, events))
         if frames:
             size = sum(len(data) for _, data in frames)
             for watcher in list(self.watchers):
                 watcher.offer(frames, size)
+
+
+class _EventChannel:
+    """The channel of one watcher that makes its frames itself."""
+
+    __slots__ = ("_concerns", "watchers")
+
+    def __init__(self, watcher: Watcher[Event], concerns: Callable[[Event], bool]) -> None:
+        self.watchers: dict[Watcher[Event], None] = {watcher: None}
+        self._concerns = concerns
+
+    def publish(self, events: Sequence[Event]) -> None:
+        wanted = [event for event in events if self._concerns(event)]
+        if wanted:
+            size = sum(len(event.current.value) for event in wanted if event.current)
+            for watcher in list(self.watchers):
+                watcher.offer(wanted, size)
 
 
 def encoded(options: ListOptions, encode: Encode, events: Iterable[Event]) -> Iterable[Frame]:
@@ -128,28 +156,38 @@ class Hub:
     """All watchers of one resource."""
 
     def __init__(self, storage: Storage, prefix: str) -> None:
-        self._channels: dict[Hashable, _Channel] = {}
-        self._keys: dict[Watcher, Hashable] = {}
+        self._channels: dict[Hashable, _Channel | _EventChannel] = {}
+        self._keys: dict[Watcher[Any], Hashable] = {}
         self._closed = False
         self._subscription = storage.subscribe(prefix, self._publish)
 
     def join(
         self, options: ListOptions, *, representation: Hashable, encode: Encode, on_overflow: Callable[[], None]
-    ) -> Watcher:
-        """A watcher that collects every event committed from now on."""
-        watcher = Watcher(on_overflow)
+    ) -> Watcher[Frame]:
+        """A watcher that collects the frame of every event committed from now on."""
+        watcher = Watcher[Frame](on_overflow)
         if self._closed:
             watcher.end()
             return watcher
         key = (options.labels, options.fields, representation)
         channel = self._channels.get(key)
-        if channel is None:
+        if not isinstance(channel, _Channel):
             channel = self._channels[key] = _Channel(options, encode)
         channel.watchers[watcher] = None
         self._keys[watcher] = key
         return watcher
 
-    def leave(self, watcher: Watcher) -> None:
+    def join_alone(self, concerns: Callable[[Event], bool], *, on_overflow: Callable[[], None]) -> Watcher[Event]:
+        """A watcher that collects the events themselves, as far as they concern it when they are committed."""
+        watcher = Watcher[Event](on_overflow)
+        if self._closed:
+            watcher.end()
+            return watcher
+        self._keys[watcher] = watcher
+        self._channels[watcher] = _EventChannel(watcher, concerns)
+        return watcher
+
+    def leave(self, watcher: Watcher[Any]) -> None:
         """Forgets a watcher. Idempotent."""
         watcher.end()
         key = self._keys.pop(watcher, None)

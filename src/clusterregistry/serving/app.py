@@ -24,6 +24,7 @@ from clusterregistry.authn import tokenfile
 from clusterregistry.authn import union as authenticators
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
+from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.discovery.contents import Served
 from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.scope import Scope, ownerships
@@ -64,6 +65,8 @@ class Server:
     """Everything that answers requests, ready to be put behind a socket."""
 
     handler: Handler
+    policy: Policy
+    """What RBAC decides from."""
     hubs: tuple[Hub, ...]
     stopping: Stopping
 
@@ -162,6 +165,7 @@ def _assemble(options: CompletedOptions, served: list[_Served], audit: Audit | N
         watches=lambda: sum(one.hub.watchers for one in served),
     )
     stopping = Stopping()
+    policy = Policy()
     routes = Routes(
         scopes=scopes,
         discovery=_discovery(options, served),
@@ -175,14 +179,15 @@ def _assemble(options: CompletedOptions, served: list[_Served], audit: Audit | N
             tokens=_tokens(options.authentication.token_auth_file),
             anonymous=options.authentication.anonymous_auth,
         ),
-        authorizer=modes.in_order(options.authorization.authorization_mode),
+        authorizer=modes.in_order(options.authorization.authorization_mode, policy),
+        filtered_lists=options.authorization.authorization_filtered_lists,
         metrics=request_metrics,
         reading=_seats(options.limits.max_requests_inflight),
         writing=_seats(options.limits.max_mutating_requests_inflight),
         request_timeout=options.serving.request_timeout,
         audit=audit,
     )
-    return Server(handler=handler, hubs=tuple(one.hub for one in served), stopping=stopping)
+    return Server(handler=handler, policy=policy, hubs=tuple(one.hub for one in served), stopping=stopping)
 
 
 def _seats(limit: int) -> Seats | None:

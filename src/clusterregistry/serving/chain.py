@@ -31,6 +31,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     *,
     authenticator: Authenticator,
     authorizer: Authorizer,
+    filtered_lists: bool,
     metrics: RequestMetrics,
     reading: Seats | None,
     writing: Seats | None,
@@ -49,7 +50,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         auditing.filter_for(audit),
         impersonation.filter_for(),
         in_flight.filter_for(reading=reading, writing=writing, metrics=metrics),
-        authorization.filter_for(authorizer),
+        authorization.filter_for(authorizer, filtered_lists=filtered_lists),
         time_limit.filter_for(request_timeout),
     ]
     return reduce(lambda inner, outer: outer(inner), reversed(filters), routes)

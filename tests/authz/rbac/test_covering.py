@@ -57,10 +57,20 @@ def test_the_message_lists_what_is_missing_with_verbs_together() -> None:
         r'user "jane" (groups=["team" "o\"dd"]) is attempting to grant RBAC permissions not currently held:',
         '{APIGroups:["example.com"], Resources:["others"], ResourceNames:["a"], Verbs:["get"]}',
         '{APIGroups:["example.com"], Resources:["things"], ResourceNames:["a"], Verbs:["get" "list"]}',
-        '{APIGroups:["example.com"], Resources:["things"], Verbs:["get" "list"]}',
+        '{APIGroups:["example.com"], Resources:["things"], Verbs:["get" "list" "get"]}',
         '{NonResourceURLs:["/x"], Verbs:["get"]}',
     ]
     assert described(Rule()) == "{}"
+
+
+def test_the_message_tells_of_roles_that_could_not_be_found() -> None:
+    problems = [f'clusterrole.rbac.authorization.k8s.io "{name}" not found' for name in ("one", "two")]
+    one, two = (
+        'clusterroles.rbac.authorization.k8s.io "one" not found',
+        'clusterroles.rbac.authorization.k8s.io "two" not found',
+    )
+    assert escalation_message(User("jane"), [], problems[:1]).endswith(f"; resolution errors: [{one}]")
+    assert escalation_message(User("jane"), [], problems).endswith(f"; resolution errors: [[{one}, {two}]]")
 
 
 WORDS = st.lists(st.sampled_from(["*", "a", "b"]), max_size=3).map(tuple)

@@ -48,5 +48,8 @@ class RBACAuthorizer:
     def revision(self) -> int:
         return self._policy.revision
 
+    async def caught_up(self, revision: int) -> None:
+        await self._policy.caught_up(revision)
+
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._policy.on_change(listener)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.authn.users import User
+from clusterregistry.authz.rbac.grants import aggregated
 from clusterregistry.authz.rbac.rules import ANY, Rule, covers_path
 
 
@@ -22,11 +23,17 @@ def not_covered(wanted: Iterable[Rule], *, held: Iterable[Rule]) -> list[Rule]:
     ]
 
 
-def escalation_message(user: User, missing: Iterable[Rule]) -> str:
-    """What somebody gets to read who wants to give away what they do not have, in kube-apiserver's words."""
+def escalation_message(user: User, missing: Iterable[Rule], problems: Sequence[str] = ()) -> str:
+    """What somebody gets to read who wants to give away what they do not have, in kube-apiserver's words.
+
+    ``problems`` are those of the user's grants: with a role that is missing, they might have had the rights.
+    """
     who = f"user {quoted(user.name)} (groups={_list_of(user.groups)})"
     rights = sorted({described(each) for each in compacted(missing)})
-    return "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *rights])
+    message = "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *rights])
+    # As kube-apiserver does: here it says clusterroles, in decisions clusterrole.
+    found = [problem.replace("clusterrole.", "clusterroles.", 1) for problem in problems]
+    return f"{message}; resolution errors: [{aggregated(found)}]" if found else message
 
 
 def single_rights(rule: Rule) -> Iterator[Rule]:
@@ -53,7 +60,8 @@ def compacted(rights: Iterable[Rule]) -> list[Rule]:
             continue
         key = (right.api_groups, right.resources, right.resource_names)
         known = by_resource.get(key)
-        by_resource[key] = replace(known, verbs=_joined(known.verbs, right.verbs)) if known else right
+        # As kube-apiserver does: a verb that is wanted twice is listed twice.
+        by_resource[key] = replace(known, verbs=known.verbs + right.verbs) if known else right
     return [*rules, *by_resource.values()]
 
 
@@ -94,10 +102,6 @@ def _covers_names(rule: Rule, right: Rule) -> bool:
 
 def _has_all(held: Sequence[str], wanted: Sequence[str]) -> bool:
     return ANY in held or all(each in held for each in wanted)
-
-
-def _joined(verbs: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*verbs, *more]))
 
 
 def _list_of(values: Sequence[str]) -> str:

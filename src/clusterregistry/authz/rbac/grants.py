@@ -61,9 +61,7 @@ class Grants:
         """``problems`` are what keeps some rules from being known; a user who is refused gets to read them."""
         self.grants = tuple(grants)
         self.problems = tuple(problems)
-        self._otherwise = (
-            Decision(Verdict.NO_OPINION, f"RBAC: {_aggregated(self.problems)}") if problems else NO_OPINION
-        )
+        self._otherwise = Decision(Verdict.NO_OPINION, f"RBAC: {aggregated(self.problems)}") if problems else NO_OPINION
         self._answers: dict[_Question, _Answer] = {}
         self._paths: dict[tuple[str, str], Decision] = {}
 
@@ -107,7 +105,7 @@ def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     kept[key] = value
 
 
-def _aggregated(problems: Sequence[str]) -> str:
+def aggregated(problems: Sequence[str]) -> str:
     """Several errors as one, the way Kubernetes writes them."""
     different = list(dict.fromkeys(problems))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"

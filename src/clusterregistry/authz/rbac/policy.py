@@ -6,7 +6,7 @@ is here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,6 +87,7 @@ class Policy:
         self._by_group: _Places = {}
         self._grants: dict[tuple[str, tuple[str, ...]], Grants] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
+        self._wait_for: Callable[[int], Awaitable[None]] | None = None
         self.generation = 0
         """Grows with each change."""
         self.revision = 0
@@ -114,6 +115,15 @@ class Policy:
     def remove_binding(self, name: str, *, revision: int) -> None:
         if self._unlink(name):
             self._changed(revision)
+
+    def follow(self, wait_for: Callable[[int], Awaitable[None]]) -> None:
+        """Says how to wait until all changes up to a revision have been set here. Without it they always have."""
+        self._wait_for = wait_for
+
+    async def caught_up(self, revision: int) -> None:
+        """Returns once all changes up to a revision count. Raises what who keeps the roles raises."""
+        if self._wait_for is not None:
+            await self._wait_for(revision)
 
     def begin_at(self, revision: int) -> None:
         """Says that what came before this revision is not known: after a restart, or when changes were missed."""

@@ -1,0 +1,32 @@
+"""What a request asks for as a question for authorizers, and questions that come up only on the way."""
+
+from __future__ import annotations
+
+from clusterregistry.authz.interface import Attributes, decided
+from clusterregistry.authz.messages import forbidden
+from clusterregistry.handlers.requests import Request
+
+
+def attributes_of(request: Request, verb: str = "") -> Attributes:
+    """What a request wants to do, or the same with another verb."""
+    info = request.info
+    return Attributes(
+        user=request.user,
+        verb=verb or info.verb,
+        is_resource_request=info.is_resource,
+        group=info.group,
+        version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
+        name=info.name,
+        namespace=info.namespace,
+        path=info.path,
+    )
+
+
+async def require(request: Request, verb: str) -> None:
+    """What a request asks for turns out to be something else as well, such as to create. Raises 403."""
+    attributes = attributes_of(request, verb)
+    decision = await decided(request.authorizer, attributes)
+    if not decision.allowed:
+        raise forbidden(attributes, decision)

@@ -1,0 +1,184 @@
+"""What a client is told whose rights change, against what it should know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apis.meta.field_selectors import parse_field_selector
+from clusterregistry.apis.meta.label_selectors import parse_label_selector
+from clusterregistry.registry.listing import ListOptions
+from clusterregistry.registry.objects import name_of
+from clusterregistry.registry.partial_views import PartialView
+from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Change
+from clusterregistry.storage.interface import Event, KeyValue
+
+NAMES = "abcd"
+ALL = st.none()
+Step = tuple[str, object]
+
+
+def options(labels: str = "") -> ListOptions:
+    return ListOptions(labels=parse_label_selector(labels), fields=parse_field_selector(""))
+
+
+def kv(name: str, revision: int, label: str = "1") -> KeyValue:
+    return KeyValue(f"/things/{name}", f'{{"metadata":{{"labels":{{"x":"{label}"}}}}}}'.encode(), revision)
+
+
+def told(changes: list[Change]) -> list[tuple[str, str, int]]:
+    return [(change.type, name_of(change.kv), change.kv.revision) for change in changes]
+
+
+def created(name: str, revision: int) -> Event:
+    return Event(f"/things/{name}", revision, kv(name, revision), None)
+
+
+def test_only_what_is_visible_begins_and_changes() -> None:
+    view = PartialView(options())
+    assert [name_of(each) for each in view.begin([kv("a", 1), kv("b", 2)], names=frozenset("ac"))] == ["a"]
+    assert told(list(view.changes([created("c", 3), created("d", 4)]))) == [(ADDED, "c", 3)]
+
+
+def test_rights_that_are_gained_and_lost_are_events() -> None:
+    view = PartialView(options())
+    existing = [kv("a", 1), kv("b", 5), kv("c", 3)]
+    view.begin(existing, names=frozenset("a"))
+    changes = list(view.turn([], names=frozenset("bc"), existing=existing, seen=6))
+    assert told(changes) == [(DELETED, "a", 6), (ADDED, "c", 3), (ADDED, "b", 5)]
+
+
+def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
+    view = PartialView(options())
+    view.begin([kv("a", 1)], names=frozenset())
+    newer = kv("a", 8)
+    event = Event("/things/a", 8, newer, kv("a", 1))
+    changes = list(view.turn([event], names=None, existing=[newer], seen=6))
+    assert told(changes) == [(ADDED, "a", 8)]
+
+
+def test_rights_and_selectors_both_count() -> None:
+    view = PartialView(options("x=1"))
+    existing = [kv("a", 1), kv("b", 2, label="0")]
+    view.begin(existing, names=frozenset("ab"))
+    relabelled = Event("/things/a", 3, kv("a", 3, label="0"), kv("a", 1))
+    assert told(list(view.changes([relabelled]))) == [(DELETED, "a", 3)]
+    assert list(view.turn([], names=frozenset("b"), existing=[kv("a", 3, label="0"), existing[1]], seen=3)) == []
+
+
+@dataclass
+class Client:
+    """Believes what it is told, and notices when that makes no sense."""
+
+    knows: dict[str, KeyValue] = field(default_factory=dict)
+    revision: int = 0
+
+    def hear(self, change: Change) -> None:
+        name = name_of(change.kv)
+        if change.type == ADDED:
+            assert name not in self.knows
+        else:
+            assert name in self.knows
+            assert change.type in {MODIFIED, DELETED}
+        self.revision = change.kv.revision
+        if change.type == DELETED:
+            del self.knows[name]
+        else:
+            assert name not in self.knows or self.knows[name].revision < change.kv.revision
+            self.knows[name] = change.kv
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.sampled_from([f"{name}{label}" for name in NAMES for label in "01"])),
+        st.tuples(st.just("delete"), st.sampled_from(NAMES)),
+        st.tuples(st.just("rights"), st.none() | st.frozensets(st.sampled_from(NAMES))),
+        st.tuples(st.just("tell"), st.none()),
+    ),
+    max_size=25,
+)
+
+
+class History:
+    """A store with rights: every step is a revision."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, KeyValue] = {}
+        self.names: frozenset[str] | None = frozenset()
+        self.changed_at = 0
+        self.revision = 0
+        self.events: list[Event] = []
+
+    def take(self, kind: str, what: object) -> None:
+        self.revision += 1
+        if kind == "rights":
+            assert what is None or isinstance(what, frozenset)
+            self.names, self.changed_at = what, self.revision
+            return
+        text = str(what)
+        before = self.objects.pop(text[0], None)
+        now = kv(text[0], self.revision, text[1]) if kind == "write" else None
+        if now:
+            self.objects[text[0]] = now
+        if now or before:
+            self.events.append(Event(f"/things/{text[0]}", self.revision, now, before))
+
+    def visible(self, selector: ListOptions) -> dict[str, KeyValue]:
+        return {
+            name: each
+            for name, each in self.objects.items()
+            if (self.names is None or name in self.names) and selector.selects(each)
+        }
+
+
+def tell(history: History, view: PartialView, *, seen: int) -> list[Change]:
+    events, history.events = history.events, []
+    if history.names == view.names:
+        return list(view.changes(events))
+    return list(view.turn(events, names=history.names, existing=list(history.objects.values()), seen=seen))
+
+
+@given(STEPS, st.sampled_from(["", "x=1"]))
+def test_the_client_always_comes_to_know_what_it_may_see(steps: list[Step], selector: str) -> None:
+    history, view, client = History(), PartialView(options(selector)), Client()
+    view.begin([], names=frozenset())
+    seen = 0
+    for kind, what in [*steps, ("tell", None)]:
+        if kind != "tell":
+            history.take(kind, what)
+            continue
+        for change in tell(history, view, seen=seen):
+            client.hear(change)
+        seen = history.revision
+        assert client.knows == history.visible(options(selector))
+
+
+@given(STEPS, st.sampled_from(["", "x=1"]), st.integers(0, 10))
+def test_a_client_that_is_cut_off_can_resume_or_is_told_to_begin_anew(
+    steps: list[Step], selector: str, cut: int
+) -> None:
+    """Wherever it is cut off: by its revision it has missed no change of rights, or is older than the last one."""
+    history, view, client = History(), PartialView(options(selector)), Client()
+    view.begin([], names=frozenset())
+    middle = len(steps) // 2
+    for kind, what in steps[:middle]:
+        if kind != "tell":
+            history.take(kind, what)
+    for change in tell(history, view, seen=0):
+        client.hear(change)
+    seen = client.revision = history.revision
+    for kind, what in steps[middle:]:
+        if kind != "tell":
+            history.take(kind, what)
+    later = list(history.events)
+    for change in tell(history, view, seen=seen)[:cut]:
+        client.hear(change)
+    if client.revision < history.changed_at:
+        return
+    resumed = PartialView(options(selector))
+    resumed.begin(client.knows.values(), names=history.names)
+    for change in resumed.changes([event for event in later if event.revision > client.revision]):
+        client.hear(change)
+    assert client.knows == history.visible(options(selector))
