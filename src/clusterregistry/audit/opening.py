@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 
 from clusterregistry.audit.counting import Counts
@@ -14,10 +15,15 @@ from clusterregistry.audit.queueing import Log, Queue
 from clusterregistry.audit.rendering import Renderer
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.audit.trails import Audit, Event
+from clusterregistry.startup import StartupProblem
 
 
-class AuditLogError(Exception):
+class AuditLogError(StartupProblem):
     """The log cannot be written, which a server should say at its start rather than later."""
+
+    def __init__(self, message: str) -> None:
+        remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
+        super().__init__(message, remedy=remedy)
 
 
 @contextlib.asynccontextmanager

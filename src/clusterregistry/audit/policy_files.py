@@ -14,6 +14,7 @@ from typing import Any
 from clusterregistry.audit.levels import LEVELS, STAGES, Level
 from clusterregistry.audit.policy import ANY, Policy, Recording, Resources, Rule
 from clusterregistry.codecs import DecodeError, yaml_codec
+from clusterregistry.startup import StartupProblem
 
 API_VERSION, KIND = "audit.k8s.io/v1", "Policy"
 _GROUP = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
@@ -25,12 +26,14 @@ _RESOURCES_FIELDS = ("group", "resources", "resourceNames")
 Mistakes = list[str]
 
 
-class PolicyError(Exception):
+class PolicyError(StartupProblem):
     """The policy cannot be read or used; the message names the file and every mistake in it."""
 
     def __init__(self, path: Path, mistakes: Mistakes) -> None:
         count = f"{len(mistakes)} mistakes:\n  " if len(mistakes) > 1 else ""
-        super().__init__(f"{path}: {count}" + "\n  ".join(mistakes))
+        super().__init__(
+            f"{path}: {count}" + "\n  ".join(mistakes), remedy="correct the file that --audit-policy-file names"
+        )
         self.mistakes = tuple(mistakes)
 
 

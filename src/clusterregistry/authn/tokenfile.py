@@ -13,14 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clusterregistry.authn.users import User, authenticated
+from clusterregistry.startup import StartupProblem
 
 log = logging.getLogger(__name__)
 
 COLUMNS = 3
 
 
-class TokenFileError(Exception):
+class TokenFileError(StartupProblem):
     """The token file cannot be read or used; the message names the file and the line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, remedy="correct the file that --token-auth-file names")
 
 
 class TokenFile:

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import gc
 import logging
-import os
 import signal
 import socket
 import ssl
@@ -19,14 +18,12 @@ from collections.abc import Callable, Iterator
 
 import uvloop
 
-from clusterregistry.audit.opening import AuditLogError
-from clusterregistry.audit.policy_files import PolicyError
-from clusterregistry.authn.tokenfile import TokenFileError
 from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.tls import server_context
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
+from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
 
 _GOODBYE = 2.0
@@ -62,13 +59,8 @@ def serve(options: CompletedOptions, *, prepare: Callable[[], None], on_ready: C
         uvloop.run(_serve(options, listening, prepare, on_ready))
     except StorageUnavailable as error:
         raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
-    except TokenFileError as error:
-        raise StartupError(str(error), "correct the file that --token-auth-file names") from error
-    except PolicyError as error:
-        raise StartupError(str(error), "correct the file that --audit-policy-file names") from error
-    except AuditLogError as error:
-        remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
-        raise StartupError(str(error), remedy) from error
+    except StartupProblem as error:
+        raise StartupError(str(error), error.remedy) from error
     finally:
         listening.close()
     return 0

@@ -1,0 +1,31 @@
+"""What can go wrong with a call.
+
+CallFailed          no usable answer; the message says why, and never holds what was sent
+ConfigFileError     a StartupProblem: the file that says whom to call cannot be used
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clusterregistry.startup import StartupProblem
+
+
+class CallFailed(Exception):  # noqa: N818 - the name says it
+    """There is no usable answer. ``transient``: the same call may succeed in a moment."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class ConfigFileError(StartupProblem):
+    """A webhook's configuration file with everything that is wrong in it."""
+
+    def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
+        super().__init__(
+            f"{path}: {'; '.join(mistakes)}",
+            remedy="correct the file: a kubeconfig whose current context names the webhook as its cluster",
+        )
+        self.mistakes = tuple(mistakes)
