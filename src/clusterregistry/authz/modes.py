@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from clusterregistry.authn.users import MASTERS
 from clusterregistry.authz.always import AlwaysAllow, AlwaysDeny
@@ -14,6 +14,7 @@ from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.authz.union import Union
 
 RBAC = "RBAC"
+WEBHOOK = "Webhook"
 ALWAYS_ALLOW = "AlwaysAllow"
 ALWAYS_DENY = "AlwaysDeny"
 
@@ -34,12 +35,20 @@ MODES: dict[str, Callable[[Policy], Authorizer]] = {
     ALWAYS_DENY: lambda _: AlwaysDeny(),
 }
 
+NAMES = (RBAC, WEBHOOK, ALWAYS_ALLOW, ALWAYS_DENY)
+"""What ``--authorization-mode`` may name."""
 
-def in_order(modes: Sequence[str], policy: Policy | None = None) -> Union:
+
+def in_order(
+    modes: Sequence[str], policy: Policy | None = None, *, made: Mapping[str, Authorizer] | None = None
+) -> Union:
     """The authorizer for validated mode names, asked in this order. ``policy`` is what RBAC decides from.
+
+    ``made`` are the authorizers of modes that need more than that, by name.
 
     ``system:masters`` comes before all of them, in every mode, as in kube-apiserver: an administrator cannot be
     locked out by a policy.
     """
-    rules = Policy() if policy is None else policy
-    return Union((PrivilegedGroups(MASTERS), *(MODES[mode](rules) for mode in modes)))
+    rules, ready = Policy() if policy is None else policy, made or {}
+    named = (ready[mode] if mode in ready else MODES[mode](rules) for mode in modes)
+    return Union((PrivilegedGroups(MASTERS), *named))

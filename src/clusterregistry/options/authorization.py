@@ -15,9 +15,9 @@ class AuthorizationOptions:
     authorization_mode: tuple[str, ...] = option(
         ("RBAC",),
         kind=WORDS,
-        help="How to decide, in this order, until one has an opinion: RBAC, AlwaysAllow (for trials), AlwaysDeny. "
-        "Members of `system:masters` may do everything in every mode. In this version RBAC has no roles of your own: "
-        "other users may read discovery, health and version, and nothing else.",
+        help="How to decide, in this order, until one has an opinion: RBAC, Webhook, AlwaysAllow (for trials), "
+        "AlwaysDeny. Members of `system:masters` may do everything in every mode. In this version RBAC has no roles of "
+        "your own: other users may read discovery, health and version, and nothing else.",
         example="--authorization-mode=RBAC",
     )
     authorization_filtered_lists: bool = option(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import audit, checks, etcd, limits
+from clusterregistry.options import audit, checks, etcd, limits, oidc, webhooks
 from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
@@ -21,21 +21,21 @@ from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import Options
 from clusterregistry.options.limits import LimitOptions
+from clusterregistry.options.oidc import OIDCOptions
 from clusterregistry.options.problems import OptionsError, Problem, nearest
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
+from clusterregistry.options.webhooks import WebhookOptions
 from clusterregistry.pki.layout import Layout
 from clusterregistry.storage.etcd.settings import EtcdSettings
-
-MODES_LATER = ("Webhook",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedOptions:
     """Options that were checked together. Only ``complete`` makes them.
 
-    The groups hold what was given (with ``anonymous_auth`` as it takes effect); the fields after them are derived:
-    use these for files and addresses.
+    The groups hold what was given (with ``anonymous_auth`` and the modes as they take effect); the fields after them
+    are derived: use these for files and addresses.
     """
 
     general: GeneralOptions
@@ -45,6 +45,8 @@ class CompletedOptions:
     authorization: AuthorizationOptions
     limits: LimitOptions
     audit: AuditOptions
+    oidc: OIDCOptions
+    webhooks: WebhookOptions
     features: FeatureOptions
     layout: Layout
     """Where generated files are, under the data directory and the certificate directory."""
@@ -95,9 +97,11 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         storage=options.storage,
         serving=serving,
         authentication=authentication,
-        authorization=options.authorization,
+        authorization=webhooks.effective(options.authorization, options.webhooks),
         limits=options.limits,
         audit=options.audit,
+        oidc=options.oidc,
+        webhooks=options.webhooks,
         features=options.features,
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
@@ -128,6 +132,8 @@ def _other_problems(options: Options) -> list[Problem]:
     problems = checks.readable_file("--client-ca-file", options.authentication.client_ca_file)
     problems += checks.readable_file("--token-auth-file", options.authentication.token_auth_file)
     problems += _mode_problems(options.authorization.authorization_mode)
+    problems += oidc.problems(options.oidc)
+    problems += webhooks.problems(options.webhooks, options.authorization)
     problems += etcd.problems(options.storage)
     problems += limits.problems(options.limits)
     problems += audit.problems(options.audit)
@@ -142,11 +148,9 @@ def _mode_problems(named: tuple[str, ...]) -> list[Problem]:
     flag = "--authorization-mode"
     problems = [] if named else [Problem(flag, "at least one mode must be given")]
     for mode in dict.fromkeys(named):
-        if mode in MODES_LATER:
-            problems.append(Problem(flag, f"{mode} is not supported yet"))
-        elif mode not in modes.MODES:
-            near = nearest(mode, modes.MODES)
-            hint = f"did you mean {near}?" if near else f"one of {', '.join(modes.MODES)}"
+        if mode not in modes.NAMES:
+            near = nearest(mode, modes.NAMES)
+            hint = f"did you mean {near}?" if near else f"one of {', '.join(modes.NAMES)}"
             problems.append(Problem(flag, f'"{mode}" is not a mode', hint))
         elif named.count(mode) > 1:
             problems.append(Problem(flag, f"{mode} is named more than once"))

@@ -1,7 +1,7 @@
 """Reads a command line the way Go programs do.
 
 ``--flag=value``, ``--flag value``, ``--boolean``, ``--boolean=false``; a single dash does as well; ``--`` ends the
-flags; a repeated flag counts in its last place.
+flags; a repeated flag counts in its last place, unless its kind says that all of them count.
 """
 
 from __future__ import annotations

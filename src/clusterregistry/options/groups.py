@@ -12,8 +12,10 @@ from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.fields import Option, options_of
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.limits import LimitOptions
+from clusterregistry.options.oidc import OIDCOptions
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
+from clusterregistry.options.webhooks import WebhookOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,8 @@ class Options:
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     limits: LimitOptions = field(default_factory=LimitOptions)
+    oidc: OIDCOptions = field(default_factory=OIDCOptions)
+    webhooks: WebhookOptions = field(default_factory=WebhookOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
 
@@ -38,6 +42,8 @@ GROUPS: dict[str, type[Any]] = {
     "authentication": AuthenticationOptions,
     "authorization": AuthorizationOptions,
     "limits": LimitOptions,
+    "oidc": OIDCOptions,
+    "webhooks": WebhookOptions,
     "audit": AuditOptions,
     "features": FeatureOptions,
 }

@@ -22,7 +22,8 @@ class Kind(Generic[T]):
 
     ``bare`` is what a flag without a value means; None when the value must follow. ``takes_next`` says whether a flag
     that may stand bare takes the next argument for its value. ``empty_is_default``: an empty value takes back what
-    a weaker source gave.
+    a weaker source gave. ``repeatable``: a flag that is given several times counts in all its places, and the value is
+    a tuple.
     """
 
     metavar: str
@@ -31,6 +32,7 @@ class Kind(Generic[T]):
     bare: str | None = None
     takes_next: Callable[[str], bool] = lambda _: False
     empty_is_default: bool = False
+    repeatable: bool = False
 
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -99,6 +101,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def _assignments(text: str) -> tuple[tuple[str, str], ...]:
+    """The pairs of ``name=value,other=value``."""
+    pairs = [word.partition("=") for word in _words(text)]
+    for name, equals, _ in pairs:
+        if not name.strip() or not equals:
+            raise ValueError(f'"{text}" is no assignment: write name=value')
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+
+
 def _directory(text: str) -> Path:
     if not text.strip():
         raise ValueError("an empty name is no directory: give one, or leave the option out for the default")
@@ -106,10 +117,18 @@ def _directory(text: str) -> Path:
 
 
 ADDRESS: Kind[str] = Kind(metavar="ADDRESS", parse=str.strip, empty_is_default=True)
+TEXT: Kind[str] = Kind(metavar="TEXT", parse=str.strip, empty_is_default=True)
 BOOLEAN: Kind[bool] = Kind(metavar="BOOL", parse=_boolean, show=lambda value: str(value).lower(), bare="true")
 INTEGER: Kind[int] = Kind(metavar="NUMBER", parse=_integer)
 DURATION: Kind[float] = Kind(metavar="DURATION", parse=_duration, show=shown_duration)
 WORDS: Kind[tuple[str, ...]] = Kind(metavar="A,B,...", parse=_words, show=",".join)
+ASSIGNMENTS: Kind[tuple[tuple[str, str], ...]] = Kind(
+    metavar="NAME=VALUE",
+    parse=_assignments,
+    show=lambda pairs: ",".join(f"{name}={value}" for name, value in pairs),
+    empty_is_default=True,
+    repeatable=True,
+)
 # A bare -v asks for details; a number after it says for how many.
 VERBOSITY: Kind[int] = Kind(metavar="LEVEL", parse=_integer, bare="1", takes_next=str.isdecimal)
 FILE: Kind[Path | None] = Kind(metavar="FILE", parse=_path, show=lambda path: str(path or ""), empty_is_default=True)

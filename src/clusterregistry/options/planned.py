@@ -9,29 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
-    "OpenID Connect": (
-        "oidc-issuer-url",
-        "oidc-client-id",
-        "oidc-username-claim",
-        "oidc-groups-claim",
-        "oidc-ca-file",
-    ),
-    "authentication webhook": (
-        "authentication-token-webhook-config-file",
-        "authentication-token-webhook-cache-ttl",
-    ),
     "authenticating proxy": (
         "requestheader-client-ca-file",
         "requestheader-allowed-names",
         "requestheader-username-headers",
         "requestheader-group-headers",
         "requestheader-extra-headers-prefix",
-    ),
-    "authorization webhook": (
-        "authorization-webhook-config-file",
-        "authorization-webhook-cache-authorized-ttl",
-        "authorization-webhook-cache-unauthorized-ttl",
-        "authorization-webhook",
     ),
     "authorization": ("authorization-always-allow",),
     "profiling": ("profiling",),

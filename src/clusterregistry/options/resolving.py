@@ -34,8 +34,10 @@ def resolve(arguments: Sequence[str], environ: Mapping[str, str]) -> Resolved:
     stronger = [environment.read(environ), flags.read(arguments)]
     for reading in (_file_named_by(stronger), *stronger):
         problems.extend(reading.problems)
+        seen: set[str] = set()
         for given in reading.given:
-            _take(given, values, problems)
+            _take(given, values, problems, again=given.flag in seen)
+            seen.add(given.flag)
     return Resolved(_grouped(values), tuple(problems))
 
 
@@ -50,13 +52,15 @@ def _file_named_by(readings: Sequence[Reading]) -> Reading:
     return config_file.read(path) if path else Reading()
 
 
-def _take(given: Given, values: dict[str, Any], problems: list[Problem]) -> None:
+def _take(given: Given, values: dict[str, Any], problems: list[Problem], *, again: bool) -> None:
     option = BY_FLAG[given.flag]
     if not given.text and option.details.kind.empty_is_default:
         values[option.field] = option.default  # --token-auth-file= takes back what a weaker source gave
         return
+    before = values.get(option.field, ()) if again and option.details.kind.repeatable else ()
     try:
-        values[option.field] = option.details.kind.parse(given.text)
+        value = option.details.kind.parse(given.text)
+        values[option.field] = (*before, *value) if before else value
     except ValueError as error:
         problems.append(Problem(given.where, str(error)))
 

@@ -34,11 +34,12 @@ from clusterregistry.registry.cluster.secret_lint import credential_in
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
-from clusterregistry.serving import chain, metrics
+from clusterregistry.serving import chain, metrics, remote
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.metrics import RequestMetrics
+from clusterregistry.serving.remote import Remote
 from clusterregistry.serving.routes import Routes
 from clusterregistry.storage import keys
 from clusterregistry.storage.cacher import Cacher
@@ -81,10 +82,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def build(options: CompletedOptions) -> AsyncIterator[Server]:
-    """A server over its storage, which is closed at the end.
-
-    Raises StorageUnavailable, TokenFileError, PolicyError and AuditLogError.
-    """
+    """A server over its storage, which is closed at the end. Raises StorageUnavailable and StartupProblem."""
     audit_counts = Counts()
     async with contextlib.AsyncExitStack() as stack:
         # First, so that it ends last and has everything in it.
@@ -96,7 +94,8 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
         served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
         if compaction := _compaction(options, backend):
             stack.push_async_callback(_cancel, asyncio.create_task(compaction))
-        yield _assemble(options, served, audit, audit_counts)
+        others = await remote.connect(options, stack)
+        yield _assemble(options, served, others, audit=audit, audit_counts=audit_counts)
 
 
 async def _open_storage(options: CompletedOptions) -> Storage:
@@ -155,7 +154,9 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _assemble(options: CompletedOptions, served: list[_Served], audit: Audit | None, audit_counts: Counts) -> Server:
+def _assemble(
+    options: CompletedOptions, served: list[_Served], others: Remote, *, audit: Audit | None, audit_counts: Counts
+) -> Server:
     scopes = _scopes(served)
     request_metrics = RequestMetrics(scopes.keys())
     registry = metrics.make_registry(
@@ -176,10 +177,10 @@ def _assemble(options: CompletedOptions, served: list[_Served], audit: Audit | N
     handler = chain.build(
         routes,
         authenticator=authenticators.in_order(
-            tokens=_tokens(options.authentication.token_auth_file),
+            tokens=[*_tokens(options.authentication.token_auth_file), *others.tokens],
             anonymous=options.authentication.anonymous_auth,
         ),
-        authorizer=modes.in_order(options.authorization.authorization_mode, policy),
+        authorizer=modes.in_order(options.authorization.authorization_mode, policy, made=others.modes),
         filtered_lists=options.authorization.authorization_filtered_lists,
         metrics=request_metrics,
         reading=_seats(options.limits.max_requests_inflight),

@@ -25,9 +25,8 @@ async def test_a_server_starts_without_its_issuer_and_finds_it_later(caplog: pyt
     assert await party.user_of(token) is None
     assert party.published.asked == []  # nobody's token makes it look more often
     party.issuer.start()
-    async with asyncio.timeout(20):
-        while not party.issuer.keys:
-            await asyncio.sleep(0)
+    assert party.issuer._finding is not None
+    await asyncio.wait_for(party.issuer._finding, 20)
     assert await party.user_of(token) is not None
     await party.issuer.close()
     assert party.slept == [10.0]
