@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.server
 import json
+import socket
 import ssl
 import threading
 import time
@@ -96,7 +98,7 @@ class RemoteServer:
         if mutual:
             self._tls.load_verify_locations(authority.file)
             self._tls.verify_mode = ssl.CERT_REQUIRED
-        self._server: http.server.ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -109,7 +111,7 @@ class RemoteServer:
         class Handler(_Handler):
             server_of: ClassVar[RemoteServer] = remote
 
-        self._server = _Quiet(("127.0.0.1", self.port), Handler)
+        self._server = _Server(("127.0.0.1", self.port), Handler)
         self._server.tls = self._tls
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -120,6 +122,7 @@ class RemoteServer:
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
+            self._server.hang_up()
             self._thread.join(PATIENCE)
             self._server = None
 
@@ -130,22 +133,35 @@ class RemoteServer:
         self.stop()
 
 
-class _Quiet(http.server.ThreadingHTTPServer):
+class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     tls: ssl.SSLContext
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connections: set[ssl.SSLSocket] = set()
+
+    def hang_up(self) -> None:
+        """Ends the connections that clients keep."""
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         # In the connection's own thread: a client that does not shake hands must not hold up the others.
         try:
             request.settimeout(PATIENCE)
             with self.tls.wrap_socket(request, server_side=True) as secured:
+                self._connections.add(secured)
                 super().finish_request(secured, client_address)
+                self._connections.discard(secured)
         except OSError:
             return  # clients that trust nobody here, and clients that leave
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     server_of: ClassVar[RemoteServer]
 
     def do_GET(self) -> None:

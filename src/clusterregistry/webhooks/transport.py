@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ssl
 from dataclasses import dataclass
@@ -93,12 +92,12 @@ class Transport:
             allow_redirects=False,
             server_hostname=self._server_name,
         ) as response:
+            body = await _bounded(response)  # also of an error: a connection that is read to its end can be used again
             _check_status(response.status)
-            return await _bounded(response)
+            return body
 
     async def close(self) -> None:
         await self._session.close()
-        await asyncio.sleep(0)  # lets the connections say goodbye
 
 
 def _check_status(status: int) -> None:
@@ -114,7 +113,8 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MAX_ANSWER:
-            response.close()
+            if response.connection is not None and response.connection.transport is not None:
+                response.connection.transport.abort()
             raise CallFailed(f"its answer is larger than {MAX_ANSWER} bytes")
     return bytes(body)
 
