@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-# What `make test` runs kubectl with; `make conformance` fetches the rest itself.
+# The real programs that `make test` runs; `make conformance` fetches the rest itself.
 TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 etcd-3.5 etcdctl-3.5
 # Pinned here and not in the lock: it makes the lock.
 PIP_TOOLS := pip-tools==7.6.2
@@ -43,7 +43,7 @@ run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
 
 .PHONY: test
 test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
-	@echo "==> Fetching the kubectl releases that the tests run"
+	@echo "==> Fetching the releases of kubectl and etcd that the tests run"
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest $(ARGS)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.sqlite import SQLiteStorage, checking
+from clusterregistry.storage.sqlite import SQLiteStorage, checking, measuring
 from clusterregistry.storage.sqlite.checking import check_at_start
 
 
@@ -165,6 +165,14 @@ def test_what_sqlite_finds_is_told(database: Path) -> None:
 def test_a_check_that_gets_no_further_says_so(database: Path) -> None:
     overwrite_a_page(database)
     assert found(database)[-1] == "the file cannot be read any further: database disk image is malformed"
+
+
+def test_whoever_meets_damage_is_told_how_to_look_closer_and_what_to_do(database: Path) -> None:
+    overwrite_a_page(database)
+    with pytest.raises(StorageUnavailable, match="the file is damaged") as refused:
+        measuring.measure(database)
+    assert "clusterregistry storage check" in refused.value.remedy
+    assert "clusterregistry storage restore" in refused.value.remedy
 
 
 def test_only_a_full_check_looks_into_indexes(database: Path) -> None:

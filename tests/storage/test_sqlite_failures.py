@@ -84,8 +84,9 @@ async def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path:
 
 
 async def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageUnavailable, match="check that its directory exists"):
+    with pytest.raises(StorageUnavailable, match=r"nowhere/registry\.db: it cannot be opened") as refused:
         await SQLiteStorage.open(tmp_path / "nowhere" / "registry.db")
+    assert "check that its directory exists" in refused.value.remedy
 
 
 async def test_only_its_owner_can_read_the_file(sqlite: SQLiteStorage, tmp_path: Path) -> None:
@@ -101,8 +102,9 @@ async def test_a_full_disk_fails_the_write_changes_nothing_and_is_gone_when_ther
     await sqlite.create("/a", b"1")
     sqlite.subscribe("/", received.extend)
     await fill_the_disk(sqlite)
-    with pytest.raises(StorageUnavailable, match="the disk is full; free some space"):
+    with pytest.raises(StorageUnavailable, match="the disk is full") as refused:
         await sqlite.create("/b", b"x" * 10_000)
+    assert "free some space" in refused.value.remedy
     assert (received, sqlite.revision, await sqlite.get("/b")) == ([], 2, None)
     assert (await sqlite.list("/")).items == [KeyValue("/a", b"1", 2)]
     await free_the_disk(sqlite)
@@ -115,6 +117,7 @@ async def test_a_problem_is_told_while_writes_fail_and_ends_without_a_write(sqli
     with pytest.raises(StorageUnavailable):
         await sqlite.create("/b", b"x" * 10_000)
     assert "the disk is full" in sqlite.problem()
+    assert "free some space" in sqlite.problem()
     await sqlite._writer.transact(schema.probe)
     assert sqlite.problem() == ""
 

@@ -46,9 +46,8 @@ from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.compacting import MonotonicClock, keep_compacting
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.interface import Storage
+from clusterregistry.storage.locations import DATABASE
 from clusterregistry.storage.sqlite import SQLiteStorage
-
-DATABASE = "registry.db"
 
 
 @dataclass(slots=True)

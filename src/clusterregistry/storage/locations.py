@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 from clusterregistry.storage.etcd.settings import EtcdSettings
 from clusterregistry.storage.interface import Storage
 
+DATABASE = "registry.db"
+"""The name of the server's own file, in its data directory."""
+
 _SHAPES = "write sqlite:FILE or etcd:HOST:PORT,HOST:PORT"
 _ETCD_PORT = 2379
 
@@ -77,7 +80,7 @@ def _sqlite(text: str) -> SQLiteLocation:
     except RuntimeError:
         raise ValueError(f'the home directory in "{text}" is not known') from None
     if path.is_dir():
-        raise ValueError(f"{path} is a directory: name the file in it, such as sqlite:{path / 'registry.db'}")
+        raise ValueError(f"{path} is a directory: name the file in it, such as sqlite:{path / DATABASE}")
     return SQLiteLocation(path)
 
 

@@ -16,9 +16,6 @@ from clusterregistry.cli.storage.progress import Progress, counted
 from clusterregistry.options.fields import option
 from clusterregistry.options.kinds import BOOLEAN
 
-FOUND = 1
-"""The exit status when something is wrong."""
-
 MOST_LINES = 100
 """Of problems: who has more of them needs a backup and not a longer list."""
 
@@ -59,4 +56,4 @@ def _report(path: Path, lines: Sequence[str]) -> int:
         f"{path}: {count} problem{'s' if len(lines) > 1 else ''} found.",
         "What to do: stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept.",
     )
-    return FOUND
+    return exits.FOUND

@@ -21,10 +21,10 @@ from clusterregistry.options.kinds import FILE
 from clusterregistry.options.problems import OptionsError, Problem, nearest
 from clusterregistry.options.resolving import resolve
 from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.locations import DATABASE
 
 T = TypeVar("T")
 
-DATABASE = "registry.db"
 SERVER_FLAGS = ("config", "data-dir", "v")
 """The server's options that every command knows."""
 

@@ -136,7 +136,7 @@ def _next_steps(source: Location, target: Location) -> list[str]:
     if isinstance(target, EtcdLocation):
         flags = f"--etcd-servers={','.join(target.servers)}"
     else:
-        flags = f"a --data-dir that has this file as {command_lines.DATABASE}"
+        flags = f"a --data-dir that has this file as {locations.DATABASE}"
     return [
         f"Next: start the server with {flags}.",
         "      Resource versions are new ones: start programs that watch anew.",

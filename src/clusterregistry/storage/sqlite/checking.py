@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import schema
-from clusterregistry.storage.sqlite.failures import translated, unavailable
+from clusterregistry.storage.sqlite.failures import RESTORE, translated, unavailable
 
 Progress = Callable[[int, int], None]
 """Told how much of how much is done; of 0 when that is not known yet."""
@@ -36,8 +36,6 @@ _Row = tuple[int, object, int, object]
 
 _ROWS = "SELECT revision, key, prev_revision, value FROM log ORDER BY revision"
 _ROWS_PER_SIGN = 1000
-
-_RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
 
 
 def problems(path: Path, *, full: bool, value_problem: ValueCheck, progress: Progress) -> Iterator[str]:
@@ -66,7 +64,7 @@ def check_at_start(path: Path, *, report: Callable[[str], None]) -> Callable[[],
             return _BackgroundCheck(path, report).stop
         damage = _damage(path)
     if damage:
-        raise StorageUnavailable(damage, remedy=_RESTORE)
+        raise StorageUnavailable(damage, remedy=RESTORE)
     return lambda: None
 
 

@@ -9,33 +9,39 @@ from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
 
+_LOCKED = ("another program keeps the file locked", "end that program's transaction")
+_CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
+RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
+
 _EXPLANATIONS = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some space, writes will then work again",
-    sqlite3.SQLITE_READONLY: "the file or its directory is read-only; make both writable for this user",
-    sqlite3.SQLITE_BUSY: "another program keeps the file locked; end that program's transaction",
-    sqlite3.SQLITE_LOCKED: "another program keeps the file locked; end that program's transaction",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its directory exists and is writable for this user",
-    sqlite3.SQLITE_PERM: "access is denied; check the permissions of the file and its directory",
-    sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk and the kernel's log",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a backup",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database; move it away or name another one",
+    sqlite3.SQLITE_FULL: ("the disk is full", "free some space, writes will then work again"),
+    sqlite3.SQLITE_READONLY: ("the file or its directory is read-only", "make both writable for this user"),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_CANTOPEN: _CANNOT_OPEN,
+    sqlite3.SQLITE_PERM: ("access is denied", "check the permissions of the file and its directory"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", "check the disk and the kernel's log"),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", RESTORE),
+    sqlite3.SQLITE_NOTADB: ("the file is not an SQLite database", "move it away or name another one"),
 }
+"""By SQLite's code: what it means, and what an operator can do."""
+
 _PRIMARY_CODE = 0xFF
 
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     """The error to raise in place of an engine's, with what to do about it."""
-    explanation = _explanation(error)
+    explanation, remedy = _explained(error)
     details = f"{explanation} ({error})" if explanation else str(error)
-    return StorageUnavailable(f"{path}: {details}")
+    return StorageUnavailable(f"{path}: {details}", remedy=remedy)
 
 
-def _explanation(error: Exception) -> str | None:
+def _explained(error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError):
-        return _EXPLANATIONS[sqlite3.SQLITE_CANTOPEN]
+        return _CANNOT_OPEN
     # Python's own complaints, such as that of a closed connection, have no code.
     code = getattr(error, "sqlite_errorcode", 0)
-    return _EXPLANATIONS.get(code & _PRIMARY_CODE)
+    return _EXPLANATIONS.get(code & _PRIMARY_CODE, ("", ""))
 
 
 @contextmanager

@@ -108,9 +108,9 @@ class Writer:
                 with self._transaction():
                     batch.insert(self._connection)
                 self._live.apply(batch.changes, revision=batch.revision)
-        except StorageUnavailable as error:
+        except StorageUnavailable as failure:
             # Also for those that were refused: what refused them may be a write that has just failed.
-            self._call(_fail, [write.future for write in writes], str(error))
+            self._call(_fail, [write.future for write in writes], failure)
         else:
             self._call(self._answer, batch)
 
@@ -140,7 +140,7 @@ class Writer:
         except Exception as error:
             self._roll_back()
             failure = self._failure(error)
-            self._problem = str(failure)
+            self._problem = f"{failure}; {failure.remedy}" if failure.remedy else str(failure)
             raise failure from error
 
     def _failure(self, error: Exception) -> StorageUnavailable:
@@ -176,6 +176,6 @@ def _settle(future: Future[T], outcome: T | StorageError) -> None:
         future.set_result(outcome)
 
 
-def _fail(futures: Sequence[Future[int]], reason: str) -> None:
-    for future in futures:
-        _settle(future, StorageUnavailable(reason))
+def _fail(futures: Sequence[Future[int]], failure: StorageUnavailable) -> None:
+    for future in futures:  # one error for each: a traceback grows with everybody who raises it
+        _settle(future, StorageUnavailable(str(failure), remedy=failure.remedy))
