@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[StorageError, int, str]] = {
     "RevisionConflict": (storage_errors.RevisionConflict("/k", expected=1, actual=2), 409, "Conflict"),
     "RevisionCompacted": (storage_errors.RevisionCompacted(1, compacted=2), 410, "Expired"),
     "RevisionInFuture": (storage_errors.RevisionInFuture(9, current=2), 504, "Timeout"),
+    "ValueTooLarge": (storage_errors.ValueTooLarge("/k", size=9, remedy=""), 413, "RequestEntityTooLarge"),
     "StorageUnavailable": (storage_errors.StorageUnavailable("full"), 503, "ServiceUnavailable"),
 }
 
@@ -44,6 +45,12 @@ def test_only_the_base_class_is_left_to_the_default() -> None:
     source = inspect.getsource(api_error)
     handled = {name for name in EXAMPLES if f"storage_errors.{name}(" in source}
     assert handled >= set(EXAMPLES) - {"StorageError", "StorageUnavailable"}
+
+
+def test_a_client_is_told_not_to_try_again_what_never_fits() -> None:
+    refused = api_error(EXAMPLES["ValueTooLarge"][0])
+    assert refused.retry_after is None
+    assert "the object takes 9 bytes" in str(refused)
 
 
 def test_a_client_is_told_to_try_again() -> None:

@@ -18,6 +18,7 @@ from clusterregistry.storage.errors import (
     RevisionInFuture,
     StorageError,
     StorageUnavailable,
+    ValueTooLarge,
 )
 from clusterregistry.storage.interface import Storage
 from tests.api.clients import Answer
@@ -31,6 +32,7 @@ ERRORS: list[StorageError] = [
     RevisionConflict("/k", expected=1, actual=2),
     RevisionCompacted(1, compacted=2),
     RevisionInFuture(9, current=2),
+    ValueTooLarge("/k", size=9, remedy=""),
     StorageUnavailable("the disk is full"),
 ]
 WRITES: dict[str, Callable[[InProcessClient], Answer]] = {

@@ -13,7 +13,7 @@ from clusterregistry.apis.meta.label_selectors import parse_label_selector
 from clusterregistry.registry import watching
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Frame, Hub, Watcher, seen_through
-from clusterregistry.storage.interface import Event, KeyValue, Sink, Subscription
+from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Sink, Subscription
 
 PREFIX = "/registry/example.com/things/"
 
@@ -38,9 +38,10 @@ class Feed:
 
     def __init__(self) -> None:
         self.sink: Sink | None = None
+        self.interrupted: Interrupted = lambda: None
 
-    def subscribe(self, _: str, sink: Sink) -> Subscription:
-        self.sink = sink
+    def subscribe(self, _: str, sink: Sink, *, interrupted: Interrupted) -> Subscription:
+        self.sink, self.interrupted = sink, interrupted
         return self
 
     def close(self) -> None:
@@ -200,6 +201,17 @@ async def test_after_the_end_nobody_joins(hub: Hub) -> None:
     hub.end_all()
     assert join(hub).ended
     assert hub.watchers == 0
+
+
+async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hub: Hub, feed: Feed) -> None:
+    before = join(hub)
+    feed.interrupted()
+    feed.tell(event(None, kv("a", 2), 2))
+    assert before.ended
+    assert await taken(before) == ""
+    after = join(hub)
+    feed.tell(event(None, kv("b", 3), 3))
+    assert await taken(after) == "ADDED b@3;"
 
 
 async def test_the_hub_counts_its_watchers(hub: Hub) -> None:

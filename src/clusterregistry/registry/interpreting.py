@@ -16,6 +16,11 @@ def api_error(error: StorageError) -> errors.APIError:
             return errors.gone(TOO_OLD)
         case storage_errors.RevisionInFuture(requested=requested, current=current):
             return errors.resource_version_too_large(requested, current)
+        case storage_errors.ValueTooLarge(size=size):
+            # kube-apiserver lets etcd's words through as a 500, which reads as if it were worth another try.
+            return errors.request_entity_too_large(
+                f"the object takes {size} bytes, which is more than the storage takes"
+            )
         case storage_errors.KeyExists() | storage_errors.RevisionConflict() | storage_errors.KeyNotFound():
             # The store handles these where they can happen; one that comes here lost a race it may retry.
             return errors.failure(409, "Conflict", f"the write met another one; try again: {error}")

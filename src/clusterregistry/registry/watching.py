@@ -159,7 +159,7 @@ class Hub:
         self._channels: dict[Hashable, _Channel | _EventChannel] = {}
         self._keys: dict[Watcher[Any], Hashable] = {}
         self._closed = False
-        self._subscription = storage.subscribe(prefix, self._publish)
+        self._subscription = storage.subscribe(prefix, self._publish, interrupted=self._interrupt)
 
     def join(
         self, options: ListOptions, *, representation: Hashable, encode: Encode, on_overflow: Callable[[], None]
@@ -205,6 +205,14 @@ class Hub:
     def end_all(self) -> None:
         """Ends every watch, also those that would come: the server is stopping."""
         self._closed = True
+        for watcher in list(self._keys):
+            watcher.end()
+
+    def _interrupt(self) -> None:
+        """Ends the watches there are: events are missing. Who resumes gets what is known since then, or a 410.
+
+        As kube-apiserver does when its own watch on etcd fails.
+        """
         for watcher in list(self._keys):
             watcher.end()
 

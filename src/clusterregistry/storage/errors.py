@@ -6,6 +6,7 @@
     ├── RevisionConflict      the key is at another revision than the caller expected
     ├── RevisionCompacted     history that is no longer kept
     ├── RevisionInFuture      a revision that has not happened yet
+    ├── ValueTooLarge         a write that the engine will never take, whenever it is tried
     └── StorageUnavailable    the engine cannot answer now (full, locked, closed, out of reach)
 
 Engine exceptions (``sqlite3``, ``grpc``) never leave this package.
@@ -46,6 +47,14 @@ class RevisionInFuture(StorageError):
     def __init__(self, requested: int, *, current: int) -> None:
         super().__init__(f"revision {requested} is in the future; the current one is {current}")
         self.requested, self.current = requested, current
+
+
+class ValueTooLarge(StorageError):
+    """``remedy`` says what an operator can do; whoever wrote can only write less."""
+
+    def __init__(self, key: str, *, size: int, remedy: str) -> None:
+        super().__init__(f"key {key!r}: {size} bytes are more than the storage takes")
+        self.key, self.size, self.remedy = key, size, remedy
 
 
 class StorageUnavailable(StorageError):

@@ -127,7 +127,9 @@ class Cacher:
     ) -> Subscription:
         """As the port says. The events carry the cached instances; memory has them when the sink is called.
 
-        Nobody here is ever interrupted: what the store could not tell is found out by comparing.
+        What the store could not tell is found out by comparing. It leads to what is there now, but not by way of all
+        that was there meanwhile, and several keys may be gone at one revision: who hands out events to be resumed
+        from has to start anew (``interrupted``, which is called before these events come).
         """
         source = self._publisher if prefix.startswith(self._prefix) else self._backend
         return source.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
@@ -215,6 +217,7 @@ class Cacher:
             # When more was missed while this was read, it may lie behind what was read.
             page = page if self._early is begun else None
         missed = self._snapshot.missed(page.items, revision=page.revision)
+        self._publisher.interrupt()
         self._publisher.publish([self._apply(event) for event in missed])
         self._go_on_from(page.revision)
 

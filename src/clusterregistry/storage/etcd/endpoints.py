@@ -38,6 +38,7 @@ class Endpoints:
         self._shown = settings.shown
         self._members = [Member(endpoint, found) for endpoint in settings.endpoints]
         self._at = 0
+        self._state = _State(settings.shown)
         self._under_way = 0
         self._idle = asyncio.Event()
         self._closed = False
@@ -75,7 +76,7 @@ class Endpoints:
         while not self._closed:
             member, token = self.member, self.session.token
             try:
-                return await attempt(member)
+                done = await attempt(member)
             except AioRpcError as error:
                 if may_sign_in and failures.needs_new_token(error) and self.session.forget(token):
                     may_sign_in = False
@@ -85,15 +86,22 @@ class Endpoints:
                 if not repeatable or asyncio.get_running_loop().time() > deadline:
                     unsure = not again and failures.leaves_unsure(error)
                     raise failures.translated(error, self._shown, unsure=unsure) from error
+            else:
+                self.stay(member)
+                return done
             await asyncio.sleep(_PAUSE_SECONDS)
         raise StorageUnavailable(self.closed_message)
 
     def leave(self, member: Member, error: AioRpcError) -> None:
         """Uses another member from now on, if this one is in use and the error may be its own."""
-        if member is not self.member or not failures.is_passing(error):
-            return
-        self._at = (self._at + 1) % len(self._members)
-        _log.info("%s: %s; going on with %s", member.endpoint, error.details(), self.member.endpoint)
+        if member is self.member and failures.is_passing(error):
+            self._at = (self._at + 1) % len(self._members)
+            self._state.failed(error, members=len(self._members))
+
+    def stay(self, member: Member) -> None:
+        """Takes note that a member has answered."""
+        if member is self.member:
+            self._state.answered(member)
 
     @property
     def closed_message(self) -> str:
@@ -107,3 +115,31 @@ class Endpoints:
             await self._idle.wait()
         for member in self._members:
             await member.close()
+
+
+class _State:
+    """Tells the log how it stands with etcd: once for each change, for members are tried many times a second."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+        self._last = ""
+        self._failures = 0
+        self._is_gone = False
+
+    def failed(self, error: AioRpcError, *, members: int) -> None:
+        """The member in use did not answer. When none of them does, that is worth a warning."""
+        self._failures += 1
+        if self._failures < members or self._is_gone:
+            return
+        self._is_gone = True
+        explained = failures.translated(error, self._shown, unsure=False)
+        remedy = getattr(explained, "remedy", "") or "see that etcd runs"
+        _log.warning("%s. What to do: %s; it is tried again all the time", explained, remedy)
+
+    def answered(self, member: Member) -> None:
+        self._failures = 0
+        if self._is_gone:
+            _log.info("%s answers again, at %s", self._shown, member.endpoint)
+        elif self._last not in {"", member.endpoint}:
+            _log.info("%s: %s does not answer; going on with %s", self._shown, self._last, member.endpoint)
+        self._is_gone, self._last = False, member.endpoint

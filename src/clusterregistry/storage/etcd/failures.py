@@ -61,7 +61,10 @@ _EXPLANATIONS = {
     "Unwrap failed": _CERTIFICATE_REFUSED,
     "security handshaker": ("our certificates are of no use", "correct --etcd-cafile, --etcd-certfile, --etcd-keyfile"),
     "Handshake read failed": ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
-    "Socket closed": ("it has closed the connection", "if etcd serves TLS, write https:// in --etcd-servers"),
+    "Socket closed": (
+        "it has closed the connection",
+        "see that etcd runs, and write https:// in --etcd-servers if it serves TLS",
+    ),
 }
 """For what an error may say: the same for a person, and what an operator can do."""
 
@@ -79,7 +82,7 @@ class NotYetError(StorageError):
     """The revision that was asked for is in the future."""
 
 
-class TooLargeError(StorageUnavailable):
+class TooLargeError(StorageError):
     """A write that etcd never takes. It says nothing about others."""
 
 
@@ -115,7 +118,7 @@ def translated(error: AioRpcError, shown: str, *, unsure: bool) -> StorageError:
     if _says(error, _FUTURE):
         return NotYetError(error.details())
     if _says(error, *_TOO_LARGE):
-        return TooLargeError(f"{shown}: it is too large ({error.details()})", remedy="raise etcd's --max-request-bytes")
+        return TooLargeError(error.details())
     general = _GENERAL.get(error.code(), (error.code().name, ""))
     special = (explained for text, explained in _EXPLANATIONS.items() if _says(error, text))
     explanation, remedy = next(special, general)

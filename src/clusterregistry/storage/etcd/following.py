@@ -104,6 +104,7 @@ class Follower:
             async with aclosing(answers(stream, wanted, quiet=_QUIET_SECONDS)) as batches:
                 async for events, revision in batches:
                     self.problem = ""
+                    self._endpoints.stay(member)
                     self._opened.set()
                     self._hear(events, revision)
         finally:

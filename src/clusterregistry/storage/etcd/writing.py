@@ -10,11 +10,18 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageUnavailable
+from clusterregistry.storage.errors import (
+    KeyExists,
+    KeyNotFound,
+    RevisionConflict,
+    StorageUnavailable,
+    ValueTooLarge,
+)
 from clusterregistry.storage.etcd import failures, messages
 from clusterregistry.storage.etcd.endpoints import Endpoints
 from clusterregistry.storage.etcd.ranges import TOUCHED, Range
 
+_LARGER = "raise etcd's --max-request-bytes, or have what is written there made smaller"
 _TRY_SECONDS = 1.0
 _NEVER = -1
 """No key is at this revision."""
@@ -69,13 +76,15 @@ class Writer:
         name = self._range.key(key)
         reading = {"request_range": {"key": name}}
         request = messages.TxnRequest(compare=[messages.modified_at(name, at)], success=[change], failure=[reading])
-        return await self._transact(request, again=False)
+        try:
+            return await self._transact(request, again=False)
+        except failures.TooLargeError:
+            size = len(change.get("request_put", {}).get("value", b""))
+            raise ValueTooLarge(key, size=size, remedy=_LARGER) from None
 
     async def _transact(self, request: Any, *, again: bool) -> Any:
         try:
             answer = await self._endpoints.call("txn", request, again=again)
-        except failures.TooLargeError:
-            raise
         except StorageUnavailable as error:
             self._note(str(error))
             raise

@@ -1,0 +1,177 @@
+"""Servers that share an etcd, as their clients see it: replicas, an etcd that goes away, and one that forgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterregistry.storage.etcd import endpoints
+from tests.api import in_process
+from tests.api.in_process import InProcess, InProcessClient
+from tests.api.objects import CLUSTERS, cluster, names, path_of
+from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
+from tests.storage.relays import Relay
+
+pytestmark = NEEDS_ETCD
+
+_numbers = count()
+
+Replica = Callable[..., InProcessClient]
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
+        yield etcd
+
+
+@pytest.fixture
+def replica(etcd: EtcdCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replica]:
+    """Starts one more server on the same keys of the etcd, and gives a client of it."""
+    # A request that waits for an etcd that is gone takes some seconds, and more on a busy machine.
+    monkeypatch.setattr(in_process, "PATIENCE", 60.0)
+    prefix = f"/registry/replicas/{next(_numbers)}"
+    with ExitStack() as stack:
+
+        def start(servers: str = etcd.endpoints[0]) -> InProcessClient:
+            flags = (f"--etcd-servers={servers}", f"--etcd-prefix={prefix}")
+            server = InProcess(tmp_path / f"replica-{next(_numbers)}", *flags)
+            return stack.enter_context(server.running()).client()
+
+        yield start
+
+
+def eventually(happens: Callable[[], bool], *, seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until, "it does not happen"
+        time.sleep(0.05)
+
+
+def revision_of(found: dict[str, Any]) -> str:
+    revision: str = found["metadata"]["resourceVersion"]
+    return revision
+
+
+def large_cluster(size: int) -> dict[str, Any]:
+    """A cluster whose object takes somewhat more than that many bytes."""
+    providers = [{"name": f"p{n}", "config": {"k": "x" * 10_000}} for n in range(size // 10_000 + 1)]
+    return cluster("large") | {"spec": {"authInfo": {"providers": providers}}}
+
+
+def test_what_is_written_to_one_replica_is_read_from_the_other_at_once(replica: Replica) -> None:
+    first, second = replica(), replica()
+    for turn in range(5):
+        writer, reader = (first, second) if turn % 2 else (second, first)
+        created = writer.post(CLUSTERS, cluster(f"c{turn}")).expect(201)
+        assert reader.get(path_of(f"c{turn}")).expect(200) == created
+        assert f"c{turn}" in names(reader.get(CLUSTERS).expect(200))
+        reader.delete(path_of(f"c{turn}")).expect(200)
+        writer.get(path_of(f"c{turn}")).refused(404, "NotFound")
+
+
+def test_a_watch_goes_on_at_another_replica_and_misses_nothing(replica: Replica) -> None:
+    first, second = replica(), replica()
+    revision = revision_of(first.get(CLUSTERS).expect(200))
+    seen: list[str] = []
+    for turn in range(6):
+        watched, written = (first, second) if turn % 2 else (second, first)
+        written.post(CLUSTERS, cluster(f"before-{turn}")).expect(201)
+        with watched.watch(CLUSTERS, resourceVersion=revision) as watch:
+            written.post(CLUSTERS, cluster(f"during-{turn}")).expect(201)
+            for event in watch.take(2):
+                assert event["type"] == "ADDED"
+                seen.append(event["object"]["metadata"]["name"])
+                revision = revision_of(event["object"])
+    assert seen == [f"{when}-{turn}" for turn in range(6) for when in ("before", "during")]
+
+
+def test_without_etcd_any_version_is_still_read_writes_are_refused_in_time_and_all_comes_back(
+    etcd: EtcdCluster, replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 1.0)
+    client, (member,) = replica(), etcd.members
+    client.post(CLUSTERS, cluster("a")).expect(201)
+    revision = revision_of(client.get(CLUSTERS).expect(200))
+    with client.watch(CLUSTERS, resourceVersion=revision) as watch:
+        member.kill()
+        try:
+            refused = client.post(CLUSTERS, cluster("b"))
+            refused.refused(503, "ServiceUnavailable")
+            assert refused.header("Retry-After") == "1"
+            assert names(client.get(CLUSTERS, resourceVersion="0").expect(200)) == ["a"]
+            assert client.get(path_of("a"), resourceVersion="0").status == 200
+            health = client.get("/readyz")
+            assert health.status == 500
+            assert b"[-]storage failed" in health.body
+            assert client.get("/livez").status == 200
+        finally:
+            member.start()
+        eventually(lambda: client.get("/readyz").status == 200)
+        created = client.post(CLUSTERS, cluster("c")).expect(201)
+        assert watch.next()["object"] == created
+
+
+def test_an_object_too_large_for_etcd_is_refused_for_good_and_is_nobody_elses_problem(replica: Replica) -> None:
+    client = replica()
+    # The first is refused by etcd, the second by its transport; above three megabytes we refuse it ourselves.
+    for size in (1_600_000, 2_900_000):
+        refused = client.post(CLUSTERS, large_cluster(size))
+        message = refused.refused(413, "RequestEntityTooLarge")["message"]
+        assert "which is more than the storage takes" in message
+        assert refused.header("Retry-After") is None
+    client.post(CLUSTERS, cluster("large")).expect(201)
+    client.put(path_of("large"), large_cluster(1_600_000)).refused(413, "RequestEntityTooLarge")
+    assert client.get("/readyz").status == 200
+    client.post(CLUSTERS, large_cluster(1_000_000) | {"metadata": {"name": "fits"}}).expect(201)
+
+
+def test_a_replica_that_was_away_while_history_was_forgotten_sends_its_watchers_to_list_again(
+    etcd: EtcdCluster, replica: Replica
+) -> None:
+    with Relay(etcd.endpoints[0].partition("://")[2]) as relay:
+        away, other = replica(f"http://{relay.endpoint}"), replica()
+        for name in ("a", "b", "c"):
+            away.post(CLUSTERS, cluster(name)).expect(201)
+        listed = revision_of(away.get(CLUSTERS).expect(200))
+        with away.watch(CLUSTERS, resourceVersion=listed) as watch:
+            relay.cut()
+            for name in ("a", "b"):
+                other.delete(path_of(name)).expect(200)
+            other.put(path_of("c"), cluster("c", "gce")).expect(200)
+            created = other.post(CLUSTERS, cluster("d")).expect(201)
+            etcd.etcdctl("compact", revision_of(created))
+            relay.mend()
+            assert watch.rest() == []
+        # All changes or 410, never silence: what it had seen is forgotten, and it is told so.
+        with away.watch(CLUSTERS, resourceVersion=listed) as resumed:
+            (event,) = resumed.rest()
+        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+        found = away.get(CLUSTERS).expect(200)
+        assert names(found) == ["c", "d"]
+        with away.watch(CLUSTERS, resourceVersion=revision_of(found)) as again:
+            other.delete(path_of("c")).expect(200)
+            assert again.next()["object"]["spec"] == {"cloudProvider": {"name": "gce"}}
+
+
+def test_a_replica_that_was_away_for_a_while_tells_its_watchers_all_that_happened(
+    etcd: EtcdCluster, replica: Replica
+) -> None:
+    with Relay(etcd.endpoints[0].partition("://")[2]) as relay:
+        away, other = replica(f"http://{relay.endpoint}"), replica()
+        listed = revision_of(away.get(CLUSTERS).expect(200))
+        with away.watch(CLUSTERS, resourceVersion=listed) as watch:
+            relay.cut()
+            for turn in range(3):
+                other.post(CLUSTERS, cluster("a", labels={"turn": str(turn)})).expect(201)
+                other.delete(path_of("a")).expect(200)
+            relay.mend()
+            events = watch.take(6)
+        assert [event["type"] for event in events] == ["ADDED", "DELETED"] * 3
+        assert [event["object"]["metadata"]["labels"]["turn"] for event in events] == ["0", "0", "1", "1", "2", "2"]
