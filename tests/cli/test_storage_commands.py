@@ -27,8 +27,7 @@ from clusterregistry.storage.etcd.settings import DEFAULT_PREFIX
 from clusterregistry.storage.locations import EtcdLocation
 from clusterregistry.storage.revisions import to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage, schema
-from tests.storage import etcd_servers
-from tests.storage.etcd_servers import EtcdCluster, Settings
+from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 from tools import live_server
 
 Output = pytest.CaptureFixture[str]
@@ -591,7 +590,7 @@ def test_a_running_server_is_backed_up_checked_and_measured_but_not_replaced(tmp
 # With etcd
 
 
-@pytest.mark.skipif(not etcd_servers.RUNS_HERE, reason="the etcd programs are for linux/amd64")
+@NEEDS_ETCD
 def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: Output) -> None:
     wanted = Settings(client_certificates=True, user="registry")
     with EtcdCluster(tmp_path, wanted) as etcd:
@@ -613,7 +612,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
     assert rows(tmp_path / "back.db") == rows(data / "registry.db")[:3]
 
 
-@pytest.mark.skipif(not etcd_servers.RUNS_HERE, reason="the etcd programs are for linux/amd64")
+@NEEDS_ETCD
 def test_an_etcd_that_is_not_there_is_told_with_advice(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

@@ -9,6 +9,16 @@ from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.sqlite import SQLiteStorage
 from clusterregistry.storage.waiting import SeenRevision
 from tests.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
+from tests.storage.etcd_servers import BINARIES, CHOSEN, RUNS_HERE, WHY_NOT
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """An engine that was not tested is told at the end, where nobody can miss it."""
+    if not RUNS_HERE:
+        terminalreporter.section("ETCD WAS NOT TESTED", red=True, bold=True)
+        terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)
+    elif CHOSEN:
+        terminalreporter.line(f"etcd was that of {BINARIES}={CHOSEN}")
 
 
 @pytest.fixture(params=ENGINES)

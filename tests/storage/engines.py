@@ -19,11 +19,14 @@ where several write, so a test calls ``settled`` before it looks at what subscri
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from clusterregistry.storage.cacher import Cacher
+from clusterregistry.storage.errors import RevisionInFuture
 from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.sqlite import SQLiteStorage
 from tests.storage.etcd_engine import EtcdEngine
@@ -57,11 +60,18 @@ LARGE = b"x" * 100_000
 """More than fits into what a full disk has left."""
 
 
+SETTLE_SECONDS = 30.0
+
+
 async def settled(store: Storage) -> int:
     """Returns once the store has seen, and told its subscribers, all that is committed; says which revision that is."""
     revision = await store.current_revision()
-    await store.wait_for(revision)
-    return revision
+    async with asyncio.timeout(SETTLE_SECONDS):
+        while True:
+            # A store gives up after a few seconds; on a busy machine news may take longer.
+            with suppress(RevisionInFuture):
+                await store.wait_for(revision)
+                return revision
 
 
 class SQLiteEngine:

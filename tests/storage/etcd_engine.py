@@ -18,7 +18,7 @@ import pytest
 
 from clusterregistry.storage.etcd.settings import EtcdSettings
 from clusterregistry.storage.etcd.store import EtcdStorage
-from tests.storage.etcd_servers import RUNS_HERE, EtcdCluster, Member
+from tests.storage.etcd_servers import RUNS_HERE, WHY_NOT, EtcdCluster, Member
 
 _numbers = itertools.count()
 
@@ -40,7 +40,7 @@ def settings_for(
     )
 
 
-async def eventually(happens: Callable[[], bool], *, seconds: float = 10.0) -> None:
+async def eventually(happens: Callable[[], bool], *, seconds: float = 30.0) -> None:
     """Returns once something is so that nobody tells of. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not happens():  # noqa: ASYNC110 - it is about a server or a process, which has no event
@@ -87,7 +87,7 @@ class EtcdEngine:
 
     def __init__(self, _: Path) -> None:
         if not RUNS_HERE:
-            pytest.skip("the packaged etcd is for linux/amd64")
+            pytest.skip(WHY_NOT)
         self._prefix = f"/registry/{next(_numbers)}"
         self._etcd: EtcdCluster | None = None
         self._storages: list[EtcdStorage] = []

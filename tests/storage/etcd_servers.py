@@ -22,12 +22,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from tests.storage.etcd_access import Access, authority_in
 from tools import programs
 
 RELEASE = "3.5"
-RUNS_HERE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-"""Whether the packaged programs run on this machine; where not, tests that need etcd are skipped."""
+
+BINARIES = "CLUSTERREGISTRY_TEST_ETCD"
+"""The environment's name for a directory with another ``etcd``, or for such a program itself, to run the tests with.
+
+``etcdctl`` is taken from there too if it is there, and is otherwise that of ``RELEASE``."""
+
+CHOSEN = os.environ.get(BINARIES, "")
+RUNS_HERE = bool(CHOSEN) or (platform.system(), platform.machine()) == ("Linux", "x86_64")
+"""Whether there are programs that run on this machine."""
+
+WHY_NOT = f"the packaged etcd is for linux/amd64; name one that runs here with {BINARIES}"
+NEEDS_ETCD = pytest.mark.skipif(not RUNS_HERE, reason=WHY_NOT)
+"""For tests of a real etcd."""
 
 HEALTHY_SECONDS = 30.0
 _END_SECONDS = 10.0
@@ -261,6 +274,12 @@ class EtcdCluster:
 
 
 def _program(family: str) -> Path:
+    if CHOSEN:
+        given = Path(CHOSEN)
+        named = given / family if given.is_dir() else given.with_name(family) if family != "etcd" else given
+        if named.exists():
+            return named.resolve()
+        assert family != "etcd", f"{BINARIES}={CHOSEN}: {named} does not exist"
     return programs.fetch(programs.find(f"{family}-{RELEASE}"))
 
 

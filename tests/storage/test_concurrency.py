@@ -67,20 +67,19 @@ async def test_writers_that_retry_on_conflict_lose_no_increment(store: Storage) 
     start = await store.create("/counter", b"0")
     done = await asyncio.gather(*(increment(store, "/counter", times=10) for _ in range(8)))
     revisions = sorted(revision for each in done for revision in each)
-    assert revisions == list(range(start + 1, start + 81))
+    assert len(set(revisions)) == 80
+    assert revisions[0] > start
     assert await store.get("/counter") == KeyValue("/counter", b"80", revisions[-1])
 
 
 async def test_writers_of_several_keys_do_not_hinder_each_other(store: Storage) -> None:
-    start = await store.current_revision()
-    for counter in range(5):
-        await store.create(f"/{counter}", b"0")
+    created = [await store.create(f"/{counter}", b"0") for counter in range(5)]
     done = await asyncio.gather(*(increment(store, f"/{n % 5}", times=8) for n in range(10)))
     assert [item.value for item in (await store.list("/")).items] == [b"16"] * 5
     revisions = sorted(revision for each in done for revision in each)
-    assert revisions == list(range(start + 6, start + 86))
+    assert len(set(revisions)) == 80
     await settled(store)
-    assert [event.revision for event in await store.history("/", after=start + 5)] == revisions
+    assert [event.revision for event in await store.history("/", after=created[-1])] == revisions
 
 
 async def test_writes_from_one_caller_get_strictly_increasing_revisions(store: Storage) -> None:

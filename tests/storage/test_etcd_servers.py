@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.etcd_servers import RUNS_HERE, EtcdCluster, Settings
+from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 
-pytestmark = pytest.mark.skipif(not RUNS_HERE, reason="the packaged etcd is for linux/amd64")
+pytestmark = NEEDS_ETCD
 
 
 def revision(etcd: EtcdCluster) -> int:

@@ -1,7 +1,6 @@
 """A store in an etcd that others use too: their keys, their revisions, their compactions."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.storage.cacher import Cacher
-from clusterregistry.storage.errors import RevisionCompacted, StorageUnavailable
+from clusterregistry.storage.errors import RevisionCompacted, RevisionInFuture, StorageUnavailable, ValueTooLarge
 from clusterregistry.storage.etcd import messages
 from clusterregistry.storage.etcd.following import tells_true_progress
 from clusterregistry.storage.etcd.ranges import Range
@@ -18,10 +17,10 @@ from clusterregistry.storage.etcd.store import EtcdStorage
 from clusterregistry.storage.interface import Event, KeyValue, Page
 from tests.storage.engines import settled
 from tests.storage.etcd_engine import eventually, settings_for
-from tests.storage.etcd_servers import RUNS_HERE, EtcdCluster, Settings
+from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 from tests.storage.recording import fill, keys
 
-pytestmark = pytest.mark.skipif(not RUNS_HERE, reason="the packaged etcd is for linux/amd64")
+pytestmark = NEEDS_ETCD
 
 _numbers = count()
 
@@ -78,9 +77,7 @@ async def test_the_changes_of_others_are_no_events_but_their_revisions_are_reach
     store.subscribe("", received.extend)
     for _ in range(3):
         foreign = await stranger.create(f"/{next(_numbers)}", b"")
-        begun = time.monotonic()
         await store.wait_for(await store.current_revision())
-        assert time.monotonic() - begun < 1
         assert store.revision >= foreign
     assert received == []
 
@@ -93,9 +90,7 @@ async def test_a_cache_answers_from_memory_though_others_have_written_last(
     monkeypatch.setattr(store, "get", None)
     monkeypatch.setattr(store, "list", None)
     foreign = await stranger.create(f"/{next(_numbers)}", b"")
-    begun = time.monotonic()
     item, page = await asyncio.gather(cacher.get("/a"), cacher.list("/"))
-    assert time.monotonic() - begun < 1
     assert item == KeyValue("/a", b"1", created)
     assert page.revision >= foreign
     await cacher.close()
@@ -109,13 +104,12 @@ async def test_many_who_wait_because_of_others_cause_one_write_at_most(
     assert await store.current_revision() <= foreign + 1
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_waiting_for_the_future_makes_no_revision(store: EtcdStorage) -> None:
     revision = await store.current_revision()
-    waiting = asyncio.ensure_future(store.wait_for(revision + 1))
-    await asyncio.sleep(0.4)
-    assert not waiting.done()
+    with pytest.raises(RevisionInFuture):
+        await store.wait_for(revision + 1)
     assert await store.current_revision() == revision
-    waiting.cancel()
 
 
 async def test_history_skips_the_revisions_of_others(
@@ -270,7 +264,7 @@ async def test_what_is_missed_while_a_cache_looks_for_what_it_missed_is_found_to
         await settled(second)
         await second.compact(deleted)
         come_back(store)
-        await store.wait_for(deleted)
+        await settled(store)
 
     monkeypatch.setattr(store, "list", read_and_miss)
     await miss("/a", revisions[0])
@@ -311,9 +305,9 @@ async def test_one_change_of_many_keys_is_told_whole_however_large_it_is(
 
 async def test_a_large_history_is_not_held_in_one_piece(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     start = await store.current_revision()
-    revision = await store.create("/a", b"x" * 50_000)
+    revisions = [await store.create("/a", b"x" * 50_000)]
     for number in range(200):
-        revision = await store.update("/a", b"%d" % number + b"x" * 50_000, expected=revision)
+        revisions.append(await store.update("/a", b"%d" % number + b"x" * 50_000, expected=revisions[-1]))
     await settled(store)
     batches: list[int] = []
     events = store._range.events
@@ -324,7 +318,7 @@ async def test_a_large_history_is_not_held_in_one_piece(store: EtcdStorage, monk
 
     monkeypatch.setattr(store._range, "events", noted)
     found = await store.history("/", after=start)
-    assert [event.revision for event in found] == list(range(start + 1, revision + 1))
+    assert [event.revision for event in found] == revisions
     # etcd answers with a thousand revisions at once, in fragments.
     assert max(batches) < 100
 
@@ -389,7 +383,7 @@ def test_progress_is_trusted_from_the_release_on_that_tells_it_after_the_events(
 
 async def test_what_is_too_large_for_etcd_is_refused_and_is_nobody_elses_problem(store: EtcdStorage) -> None:
     for size in (2_000_000, 20_000_000):
-        with pytest.raises(StorageUnavailable, match="too large") as caught:
+        with pytest.raises(ValueTooLarge, match=f"{size} bytes are more than the storage takes") as caught:
             await store.create("/large", b"x" * size)
         assert "--max-request-bytes" in caught.value.remedy
         assert store.problem() == ""
@@ -408,7 +402,7 @@ async def test_above_its_quota_etcd_is_read_on_and_written_again_when_there_is_r
         item = await store.get("/a")
         assert item is not None
         # The write that exceeds the quota may have been done all the same: etcd then answers that error besides.
-        assert item.revision in (revision, revision + 1)
+        assert item.revision >= revision
         revision = item.revision
         await settled(store)
         assert "quota of space" in store.problem()
