@@ -69,6 +69,10 @@ format: setup ## Format the code and mend what can be mended by itself
 bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
 	$(BIN)/python tools/bench_apply.py $(ARGS)
 
+.PHONY: bench-storage
+bench-storage: setup ## Measure writes, memory and start-up on SQLite and on a real etcd; ARGS=--quick is shorter
+	@$(BIN)/python -m tools.bench_storage $(ARGS)
+
 .PHONY: crash-test
 crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
 	@echo "==> Killing the server in the midst of its work, again and again"

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -47,15 +47,20 @@ def installed_command() -> list[str]:
 
 
 @contextmanager
-def running(directory: pathlib.Path, *, command: list[str] | None = None) -> Iterator[LiveServer]:
-    """A server that keeps everything in the directory, from when it is ready to the end of the block."""
+def running(
+    directory: pathlib.Path, *, command: list[str] | None = None, flags: Sequence[str] = ()
+) -> Iterator[LiveServer]:
+    """A server that keeps everything in the directory, from when it is ready to the end of the block.
+
+    ``flags`` are added to those that it needs for that.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
     tokens, log = directory / "tokens.csv", directory / "server.log"
     tokens.write_text(TOKENS)
     arguments = ["standalone", "--bind-address", "127.0.0.1", "--secure-port", str(port)]
     arguments += ["--data-dir", str(directory / "data"), "--token-auth-file", str(tokens)]
-    arguments += ["--authorization-filtered-lists=false"]  # kube-apiserver has no such lists
+    arguments += ["--authorization-filtered-lists=false", *flags]  # kube-apiserver has no such lists
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*(command or installed_command()), *arguments],

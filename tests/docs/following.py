@@ -1,12 +1,14 @@
 """Follows a document: runs its shell blocks as a reader would, against a server of its own.
 
-Two things are put in place, and nothing in the text is changed but the port:
+These things are put in place, and nothing in the text is changed but ports:
 
 * ``HOME`` is an empty directory, so that ``~/.local/share/clusterregistry`` is where the text says it is;
-* the default port 8443 becomes a free one, in the commands and back again in what they print;
+* the default port 8443 becomes a free one, in the commands and back again in what they print, and so do the addresses of
+  other servers that the text takes for granted (``stand_ins``: as written, as it is);
 * ``make run`` starts ``python -m clusterregistry standalone`` with the same ``ARGS`` in place of an installed one, and
   ends the server that ran before, as a reader does with Ctrl-C. Other ``make`` targets do nothing. ``clusterregistry``
-  is on the path.
+  is on the path;
+* a block ``sh stopped`` is for a reader who has ended the server before it, as the text then says.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -78,9 +80,9 @@ def steps(found: list[Block]) -> list[Step]:
 
 
 @contextmanager
-def reader(home: Path, *, kubectl: Path) -> Iterator[Reader]:
+def reader(home: Path, *, kubectl: Path, stand_ins: Mapping[str, str] | None = None) -> Iterator[Reader]:
     """Somebody at a terminal in ``home``; the terminal and the server end with the block."""
-    following = Reader(home, kubectl=kubectl)
+    following = Reader(home, kubectl=kubectl, stand_ins=stand_ins or {})
     try:
         yield following
     finally:
@@ -90,8 +92,8 @@ def reader(home: Path, *, kubectl: Path) -> Iterator[Reader]:
 class Reader:
     """A shell that keeps its variables from block to block, and a server beside it."""
 
-    def __init__(self, home: Path, *, kubectl: Path) -> None:
-        self._home, self._port = home, str(free_port())
+    def __init__(self, home: Path, *, kubectl: Path, stand_ins: Mapping[str, str]) -> None:
+        self._home, self._port, self._stand_ins = home, str(free_port()), stand_ins
         self._environ = _environment(home, kubectl)
         self._server: subprocess.Popen[bytes] | None = None
         self._shell = subprocess.Popen(
@@ -106,9 +108,11 @@ class Reader:
         self._tell(_COUNT_FAILURES)
 
     def follow(self, block: Block) -> Outcome:
+        if "stopped" in block.info.split():
+            self._stop()
         file = self._home / ".block.sh"
         # The last line lets the block as a whole succeed: the trap has counted what failed in it.
-        file.write_text(block.body.replace(PORT, self._port) + "\n:\n")
+        file.write_text(self._as_it_is(block.body) + "\n:\n")
         self._tell(_RUN.format(file=shlex.quote(str(file)), mark=_MARK))
         printed, failures = self._listen()
         wanted = self._home / ".make-run"
@@ -165,7 +169,15 @@ class Reader:
             end(self._server)
             self._server = None
 
+    def _as_it_is(self, text: str) -> str:
+        text = text.replace(PORT, self._port)
+        for written, actual in self._stand_ins.items():
+            text = text.replace(written, actual)
+        return text
+
     def _as_written(self, printed: str) -> str:
+        for written, actual in self._stand_ins.items():
+            printed = printed.replace(actual, written)
         return printed.replace(str(self._home), "~").replace(self._port, PORT)
 
 

@@ -6,13 +6,14 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.docs import following, markdown
 from tests.docs.following import Outcome, Step
+from tests.storage.etcd_servers import EtcdCluster, Settings
 from tools import programs
 from tools.conformance import GUIDE_RELEASES
 
@@ -27,6 +28,9 @@ FOLLOWED = {
     "docs/guides/storage.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""
+
+WITH_ETCD = {"docs/guides/storage.md"}
+"""Those whose reader has two etcds: one on this machine, and one that asks for certificates."""
 
 NOT_EVERYWHERE = ("curl", "openssl", "sqlite3")
 """Programs that a reader of these documents has, but a machine that runs the tests may lack."""
@@ -75,8 +79,25 @@ def followed_with(tmp_path_factory: pytest.TempPathFactory) -> FollowedWith:
 def follow(document: str, release: str, home: Path) -> list[Outcome | None]:
     kubectl = programs.fetch(programs.find(f"kubectl-{release}"))
     with ExitStack() as stack:
-        reader = stack.enter_context(following.reader(home, kubectl=kubectl))
+        stand_ins = stack.enter_context(etcds(home)) if document in WITH_ETCD else None
+        reader = stack.enter_context(following.reader(home, kubectl=kubectl, stand_ins=stand_ins))
         return [None if missing_program(step) else reader.follow(step.commands) for step in steps_of(document)]
+
+
+@contextmanager
+def etcds(home: Path) -> Iterator[dict[str, str]]:
+    """Servers in place of those that the text names; the certificates are where the reader is."""
+    own, guarded = home / ".etcd", home / ".guarded-etcd"
+    own.mkdir()
+    guarded.mkdir()
+    with EtcdCluster(own) as etcd, EtcdCluster(guarded, Settings(client_certificates=True)) as secured:
+        files = {"etcd-ca.crt": "ca.pem", "client.crt": "client.pem", "client.key": "client-key.pem"}
+        for name, made in files.items():
+            shutil.copy(guarded / made, home / name)
+        yield {
+            "https://etcd.example.com:2379": secured.endpoints[0],
+            "127.0.0.1:2379": etcd.endpoints[0].removeprefix("http://"),
+        }
 
 
 @pytest.mark.parametrize(("document", "release", "number"), list(cases()))
