@@ -65,6 +65,8 @@ class Place:
     engine: str
     directory: Path
     etcd: EtcdCluster | None
+    runner: asyncio.Runner
+    """One loop for all: grpc does not like to change it."""
 
     def location(self, name: str) -> Location:
         """A store of its own for each name."""
@@ -98,7 +100,7 @@ def place_of(engine: str) -> Iterator[Place]:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-storage-")))
         etcd = stack.enter_context(EtcdCluster(directory, Settings(durable=True))) if engine == "etcd" else None
-        yield Place(engine=engine, directory=directory, etcd=etcd)
+        yield Place(engine=engine, directory=directory, etcd=etcd, runner=stack.enter_context(asyncio.Runner()))
 
 
 class Objects:
@@ -234,7 +236,7 @@ def writes_of(place: Place, plan: Plan, say: Callable[[str], None]) -> Iterator[
     for callers in plan.callers:
         say(f"{place.engine}: creates by {callers} at once")
         measure = [
-            asyncio.run(measure_writes(place, objects, callers=callers, seconds=plan.seconds))
+            place.runner.run(measure_writes(place, objects, callers=callers, seconds=plan.seconds))
             for _ in range(plan.rounds)
         ]
         # Whatever else runs on the machine only makes it slower.
@@ -245,7 +247,7 @@ def starts_of(place: Place, plan: Plan, say: Callable[[str], None]) -> Iterator[
     objects = Objects()
     for count in plan.objects:
         say(f"{place.engine}: filling up to {count:,} objects")
-        asyncio.run(filled(place.location("start"), objects, count=count))
+        place.runner.run(filled(place.location("start"), objects, count=count))
         say(f"{place.engine}: starting with {count:,} objects")
         started = measure_start(place, "start")
         yield count, [place.engine, f"{count:,}", *started.cells()], started

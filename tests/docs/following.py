@@ -3,8 +3,8 @@
 These things are put in place, and nothing in the text is changed but ports:
 
 * ``HOME`` is an empty directory, so that ``~/.local/share/clusterregistry`` is where the text says it is;
-* the default port 8443 becomes a free one, in the commands and back again in what they print, and so do the addresses of
-  other servers that the text takes for granted (``stand_ins``: as written, as it is);
+* the default port 8443 becomes a free one, in the commands and back again in what they print, and so do the addresses
+  of other servers that the text takes for granted (``stand_ins``: as written, as it is);
 * ``make run`` starts ``python -m clusterregistry standalone`` with the same ``ARGS`` in place of an installed one, and
   ends the server that ran before, as a reader does with Ctrl-C. Other ``make`` targets do nothing. ``clusterregistry``
   is on the path;
