@@ -188,6 +188,22 @@ async def test_a_list_in_many_parts_is_of_one_moment(store: EtcdStorage, monkeyp
         await write
 
 
+async def test_a_whole_list_is_right_whatever_is_known_of_its_keys(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterregistry.storage.etcd.reading._PAGE", 3)
+    names = [f"/{letter}/{number}" for letter in "abc" for number in range(9)]
+    await fill(store, *names)
+    await settled(store)
+    strange = {"/", "", "/0", "/b/", "/b/4\U0010ffff", "/\udc80", "/z"}
+    for known in (set(names), set(), set(names[::4]), strange, strange | set(names[5:])):
+        store._names = known
+        for prefix in ("", "/", "/b/", "/c", "/none"):
+            expected = [name for name in names if name.startswith(prefix)]
+            page = await store.list(prefix)
+            assert (keys(page), page.remaining) == (expected, 0)
+
+
 async def test_a_deletion_at_just_the_revision_that_was_compacted_to_is_not_missed(
     store: EtcdStorage, second: EtcdStorage
 ) -> None:

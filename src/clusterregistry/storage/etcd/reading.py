@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from itertools import chain, pairwise
 from typing import Any
 
 from clusterregistry.storage.errors import RevisionCompacted, RevisionInFuture
@@ -17,6 +18,9 @@ from clusterregistry.storage.interface import Event, KeyValue, Page
 
 _PAGE = 2000
 """Keys that one answer of etcd may hold: a large list is read in several, all at one revision."""
+
+_AT_ONCE = 2
+"""Parts of a whole list that are asked for at a time: etcd prepares one while we take the other apart."""
 
 _NAMES = 10_000
 """The same, without values."""
@@ -69,6 +73,41 @@ class Reader:
             if not answer.more or len(items) == limit:
                 hidden = await self._hidden((first, end), revision) if answer.more else 0
                 return Page(items, revision, answer.count - len(answer.kvs) - hidden)
+
+    async def list_all(self, prefix: str, *, revision: int, known: Iterable[str]) -> Page:
+        """All keys with a prefix. Those that are ``known`` to be there tell where to divide them.
+
+        In pages one after the other, etcd would count all that remain for each of them. Right it is in any case.
+        """
+        first, end = self._range.bounds(prefix)
+        splits = [self._range.key(name) for name in sorted(known)[_PAGE::_PAGE] if name.startswith(prefix)]
+        begin, *others = pairwise([first, *(key for key in splits if first < key), end])
+        items, revision = await self._part(begin, revision)
+        at_once = asyncio.Semaphore(_AT_ONCE)
+
+        async def part(keys: tuple[bytes, bytes]) -> Sequence[KeyValue]:
+            async with at_once:
+                return (await self._part(keys, revision))[0]
+
+        parts = [asyncio.create_task(part(each)) for each in others]
+        try:
+            found = await asyncio.gather(*parts)
+        finally:
+            for each in parts:
+                each.cancel()
+        return Page([*items, *chain.from_iterable(found)], revision, 0)
+
+    async def _part(self, keys: tuple[bytes, bytes], revision: int) -> tuple[Sequence[KeyValue], int]:
+        """What is in a range, and at which revision."""
+        first, end = keys
+        items: list[KeyValue] = []
+        more = True
+        while more:
+            answer = await self._read((first, end), revision=revision, limit=_PAGE)
+            revision, more = revision or answer.header.revision, answer.more
+            items += self._range.key_values(answer.kvs)
+            first = answer.kvs[-1].key + b"\0" if answer.kvs else end
+        return items, revision
 
     async def names(self, revision: int) -> set[str]:
         """All keys at a revision."""

@@ -89,7 +89,9 @@ class EtcdStorage:
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
         self._check_open()
-        return await self._reader.list(prefix, revision=revision, after=after, limit=limit)
+        if limit > 0 or after:
+            return await self._reader.list(prefix, revision=revision, after=after, limit=limit)
+        return await self._reader.list_all(prefix, revision=revision, known=self._names)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         """As the port says, up to what this store has heard of; the rest reaches those who have subscribed.
