@@ -7,7 +7,7 @@
 Writes: creates of an object of some 4 KB by so many at once, straight on the engine, without HTTP and validation. CPU
 is that of one create: ours, and etcd's own behind the plus. For SQLite it also tells how many writes share a commit.
 Start: ``clusterregistry standalone`` with so many such objects, from the start of the process to /readyz, and the
-memory that it then has. The second start is the one that counts: at the first it makes certificates.
+memory that it then has. All figures are the best of three rounds, for anything else that runs only makes it slower.
 
 Exit status 1 when the server with 100,000 objects takes longer than five seconds to be ready.
 """
@@ -211,14 +211,15 @@ class Start:
         return [f"{self.seconds:.2f}", f"{self.cpu:.2f}", f"{self.megabytes:.0f}"]
 
 
-def measure_start(place: Place, name: str) -> Start:
-    """Starts the server twice, the first time for its certificates."""
-    for _ in range(2):
+def measure_start(place: Place, name: str, *, rounds: int) -> Start:
+    """Starts the server so often, and once more for its certificates. The quickest counts, as with writes."""
+    found: list[Start] = []
+    for _ in range(1 + rounds):
         begun = time.monotonic()
         with live_server.running(place.server_directory(name), flags=place.flags(name)) as server:
             ready = time.monotonic() - begun
-            found = Start(seconds=ready, cpu=cpu_seconds(server.pid), megabytes=memory_megabytes(server.pid))
-    return found
+            found.append(Start(seconds=ready, cpu=cpu_seconds(server.pid), megabytes=memory_megabytes(server.pid)))
+    return min(found[1:], key=lambda start: start.seconds)
 
 
 def table(title: str, *rows: Sequence[str]) -> str:
@@ -249,7 +250,7 @@ def starts_of(place: Place, plan: Plan, say: Callable[[str], None]) -> Iterator[
         say(f"{place.engine}: filling up to {count:,} objects")
         place.runner.run(filled(place.location("start"), objects, count=count))
         say(f"{place.engine}: starting with {count:,} objects")
-        started = measure_start(place, "start")
+        started = measure_start(place, "start", rounds=plan.rounds)
         yield count, [place.engine, f"{count:,}", *started.cells()], started
 
 

@@ -228,6 +228,8 @@ async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdS
     revisions = dict(zip("abcde", await fill(cacher, "/a", "/b", "/c", "/d", "/e"), strict=True))
     await settled(cacher)
     cacher.subscribe("/", received.extend)
+    told: list[str] = []
+    cacher.subscribe("/", lambda _: told.append("events"), interrupted=lambda: told.append("interrupted"))
     await go_away(store)
     changed = await second.update("/a", b"new", expected=revisions["a"])
     await second.delete("/b", expected=revisions["b"])
@@ -240,6 +242,7 @@ async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdS
     come_back(store)
     last = await settled(cacher)
     assert gone < again < added <= last
+    assert told == ["interrupted", "events"]
     before = {name: KeyValue(f"/{name}", f"/{name}".encode(), at) for name, at in revisions.items()}
     assert {event.key: (event.previous, event.current) for event in received} == {
         "/a": (before["a"], KeyValue("/a", b"new", changed)),

@@ -227,6 +227,7 @@ def test_a_large_file_is_checked_in_the_background(
     database: Path, monkeypatch: pytest.MonkeyPatch, *, damaged: bool
 ) -> None:
     monkeypatch.setattr(checking, "LARGE_FILE", 1)
+    monkeypatch.setattr(checking, "PAUSE_SECONDS", 0.0)
     if damaged:
         overwrite_a_page(database)
     told: list[str] = []
@@ -253,6 +254,7 @@ def test_a_check_in_the_background_can_be_ended(database: Path, monkeypatch: pyt
         raise AssertionError("it has an end")
 
     monkeypatch.setattr(checking, "LARGE_FILE", 1)
+    monkeypatch.setattr(checking, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(checking, "engine_problems", endless)
     stop = check_at_start(database, report=must_not_report)
     assert begun.wait(30)
@@ -260,6 +262,15 @@ def test_a_check_in_the_background_can_be_ended(database: Path, monkeypatch: pyt
     stopping.start()
     stopping.join(30)
     assert not stopping.is_alive()
+
+
+def test_a_check_that_waits_for_the_server_to_get_ready_can_be_ended(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "LARGE_FILE", 1)
+    monkeypatch.setattr(checking, "PAUSE_SECONDS", 3600.0)
+    overwrite_a_page(database)
+    check_at_start(database, report=must_not_report)()
 
 
 async def test_a_damaged_file_is_not_served(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ ValueCheck = Callable[[str, bytes], str]
 LARGE_FILE = 64 << 20
 """Bytes, about a second's reading: from here on a start does not wait for the check."""
 
+PAUSE_SECONDS = 10.0
+"""Until such a check begins: first the server is to get ready, and it reads the same file for that."""
+
 _PROBLEMS = 100
 """SQLite stops looking after so many; nobody reads more."""
 
@@ -95,6 +98,8 @@ class _BackgroundCheck:
         # An interrupt that comes between two statements is lost: this sees to it that the next one ends as well.
         self._connection.set_progress_handler(self._stopping.is_set, _INSTRUCTIONS)
         with closing(self._connection):
+            if self._stopping.wait(PAUSE_SECONDS):
+                return
             damage = _damage_in(self._connection, self._path)
         if not self._stopping.is_set():
             self._report(damage)
