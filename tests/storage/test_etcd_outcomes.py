@@ -298,6 +298,7 @@ from clusterregistry.storage.etcd.settings import EtcdSettings
 from clusterregistry.storage.etcd.store import EtcdStorage
 
 async def main():
+    asyncio.get_running_loop().slow_callback_duration = 60  # on a busy machine everything is slow
     store = await EtcdStorage.open(EtcdSettings(endpoints=(sys.argv[1],), prefix="/exit"))
     revision = await store.current_revision()
     await store.create(f"/{revision}", b"")
