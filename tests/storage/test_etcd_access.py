@@ -253,6 +253,20 @@ async def test_a_watch_that_has_to_begin_anew_with_a_token_of_no_use_signs_in_by
     await store.close()
 
 
+@pytest.mark.usefixtures("impatient_calls")
+async def test_a_write_that_does_not_get_beyond_the_sign_in_was_not_done(
+    guarded: EtcdCluster, password_file: Path
+) -> None:
+    store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))
+    store._endpoints.session.token = ""
+    guarded.members[0].pause()
+    with pytest.raises(StorageUnavailable, match="it did not answer in time") as caught:
+        await store.create("/a", b"")
+    assert "not known" not in str(caught.value)
+    guarded.members[0].resume()
+    await store.close()
+
+
 async def test_a_password_may_change_while_a_store_is_open(guarded: EtcdCluster, password_file: Path) -> None:
     store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))
     received: list[int] = []

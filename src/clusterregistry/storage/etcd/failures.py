@@ -14,6 +14,9 @@ _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth stor
 _DENIED = "permission denied"
 _NO_SPACE = "database space exceeded"
 
+SIGNING_IN = "signing in, before anything else"
+"""What the details begin with when it was not yet the request itself that failed."""
+
 _NOT_STARTED = (
     "failed to connect",
     "errors resolving",
@@ -22,6 +25,7 @@ _NOT_STARTED = (
     "etcdserver: not leader",
     "etcdserver: too many requests",
     "raft proposal dropped",
+    SIGNING_IN,
 )
 """Answers to a request that was never begun: it may be sent again."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from grpc.aio import AioRpcError
+
 from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.etcd import messages
+from clusterregistry.storage.etcd import failures, messages
 from clusterregistry.storage.etcd.members import Member, Metadata
 from clusterregistry.storage.etcd.settings import EtcdSettings
 
@@ -39,7 +41,13 @@ class Session:
 
     async def _sign_in(self, member: Member) -> str:
         request = messages.AuthenticateRequest(name=self._settings.user, password=self._password())
-        answer = await member.call("authenticate", request, metadata=(_REQUIRE_LEADER,), seconds=_SIGN_IN_SECONDS)
+        try:
+            answer = await member.call("authenticate", request, metadata=(_REQUIRE_LEADER,), seconds=_SIGN_IN_SECONDS)
+        except AioRpcError as error:
+            if not failures.is_passing(error):
+                raise
+            # Else a write would count as one that may have been done.
+            raise failures.error_of(error.code(), f"{failures.SIGNING_IN}: {error.details()}") from error
         return str(answer.token)
 
     def _password(self) -> str:
