@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import clusterregistry
 from clusterregistry.cli.main import main
 from clusterregistry.cli.storage import checking, dispatching, help_texts, progress
 from clusterregistry.cli.storage.objects import object_problem
@@ -570,7 +571,9 @@ def test_a_running_server_is_backed_up_checked_and_measured_but_not_replaced(tmp
     command = [sys.executable, "-m", "clusterregistry"]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environ = {"PATH": os.environ["PATH"], "CLUSTERREGISTRY_DATA_DIR": str(tmp_path / "data")}
+        sources = str(Path(clusterregistry.__file__).parents[1])  # these, and not what happens to be installed
+        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": sources}
+        environ["CLUSTERREGISTRY_DATA_DIR"] = str(tmp_path / "data")
         return subprocess.run(
             [*command, "storage", *arguments], check=False, capture_output=True, text=True, env=environ, cwd=tmp_path
         )
