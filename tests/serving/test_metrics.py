@@ -39,6 +39,7 @@ def total(found: dict[Series, float], name: str, **labels: str) -> float:
 
 
 def test_the_documented_names_are_there(client: Client) -> None:
+    client.get(CLUSTERS)  # a request is counted when it is answered: the first one does not see itself
     assert {name for name, _ in measured(client)} >= DOCUMENTED
 
 
