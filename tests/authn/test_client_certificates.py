@@ -6,15 +6,16 @@ import pytest
 from cryptography.x509.oid import ObjectIdentifier
 
 from clusterregistry.apis.meta.errors import APIError
-from clusterregistry.authn import x509
+from clusterregistry.authn import certificates
+from clusterregistry.authn.certificates import Authorities
 from clusterregistry.authn.users import User
 from clusterregistry.authn.x509 import ClientCertificates
-from tests.authn.certificates import ANY, CN, END, SERVER, START, UID, O, der
+from tests.authn.certificates import ANY, CN, END, SERVER, START, UID, O, client_root, clients, der, root
 from tests.authn.requests import FakeRequest
 
 
-def authenticate(certificate: bytes | None, *, at: float = START + 1) -> User | None:
-    return ClientCertificates(lambda: at).authenticate(FakeRequest(client_certificate=certificate))
+def authenticate(*chain: bytes, at: float = START + 1) -> User | None:
+    return ClientCertificates(clients(), lambda: at).authenticate(FakeRequest(client_certificates=chain))
 
 
 def test_common_name_is_the_user_and_organizations_are_groups() -> None:
@@ -40,7 +41,7 @@ def test_of_several_common_names_the_last_counts() -> None:
 
 
 def test_no_certificate_is_left_to_others() -> None:
-    assert authenticate(None) is None
+    assert authenticate() is None
 
 
 def test_a_certificate_without_a_common_name_is_left_to_others() -> None:
@@ -78,29 +79,80 @@ def test_a_certificate_counts_only_in_its_time(at: float) -> None:
 
 def test_a_certificate_that_ends_while_the_connection_lives_is_refused() -> None:
     now = [START]
-    certificates = ClientCertificates(lambda: now[0])
-    request = FakeRequest(client_certificate=der((CN, "jane")))
-    assert certificates.authenticate(request) is not None
+    authenticator = ClientCertificates(clients(), lambda: now[0])
+    request = FakeRequest(client_certificates=(der((CN, "jane")),))
+    assert authenticator.authenticate(request) is not None
     now[0] = END + 1
     with pytest.raises(APIError):
-        certificates.authenticate(request)
+        authenticator.authenticate(request)
 
 
-def test_a_certificate_is_parsed_once_and_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[bytes] = []
-    real = x509.recognise
+def test_a_certificate_that_was_refused_before_its_time_counts_later() -> None:
+    now = [START - 1]
+    authenticator = ClientCertificates(clients(), lambda: now[0])
+    request = FakeRequest(client_certificates=(der((CN, "jane")),))
+    with pytest.raises(APIError):
+        authenticator.authenticate(request)
+    now[0] = START + certificates.REFUSED_SECONDS
+    assert authenticator.authenticate(request) is not None
 
-    def counted(content: bytes) -> x509.Recognised:
-        parsed.append(content)
-        return real(content)
 
-    monkeypatch.setattr(x509, "recognise", counted)
-    monkeypatch.setattr(x509, "MAX_REMEMBERED", 2)
-    certificates = ClientCertificates(lambda: START)
-    request = FakeRequest(client_certificate=der((CN, "jane")))
+def test_a_chain_is_verified_once_and_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    verified: list[certificates.Chain] = []
+    real = certificates.Recognition._examine
+
+    def counted(self: certificates.Recognition[User], chain: certificates.Chain, now: float) -> object:
+        verified.append(chain)
+        return real(self, chain, now)
+
+    monkeypatch.setattr(certificates.Recognition, "_examine", counted)
+    monkeypatch.setattr(certificates, "MAX_REMEMBERED", 2)
+    authenticator = ClientCertificates(clients(), lambda: START)
+    request = FakeRequest(client_certificates=(der((CN, "jane")),))
     for _ in range(3):
-        certificates.authenticate(request)
-    assert len(parsed) == 1
+        authenticator.authenticate(request)
+    assert len(verified) == 1
     for number in range(5):
-        certificates.authenticate(FakeRequest(client_certificate=der((CN, f"user-{number}"))))
-    assert len(certificates._seen) <= 2
+        authenticator.authenticate(FakeRequest(client_certificates=(der((CN, f"user-{number}")),)))
+    assert len(authenticator._recognition._seen) <= 2
+
+
+def test_a_client_without_its_intermediate_does_not_spoil_it_for_one_that_sends_it() -> None:
+    between = client_root().authority("between")
+    jane = between.issue("jane").der
+    authenticator = ClientCertificates(clients(), lambda: START)
+    with pytest.raises(APIError):
+        authenticator.authenticate(FakeRequest(client_certificates=(jane,)))
+    user = authenticator.authenticate(FakeRequest(client_certificates=(jane, between.der)))
+    assert user is not None
+    assert user.name == "jane"
+
+
+def test_authorities_that_are_exchanged_count_at_once() -> None:
+    old, new = root("old"), root("new")
+    authorities = Authorities(old.pem)
+    authenticator = ClientCertificates(authorities, lambda: START)
+    of_old = FakeRequest(client_certificates=(old.issue("jane").der,))
+    of_new = FakeRequest(client_certificates=(new.issue("joe").der,))
+    assert authenticator.authenticate(of_old) is not None
+    with pytest.raises(APIError):
+        authenticator.authenticate(of_new)
+    authorities.replace(new.pem)
+    assert authenticator.authenticate(of_new) is not None
+    with pytest.raises(APIError):
+        authenticator.authenticate(of_old)
+
+
+def test_an_authority_that_cannot_be_read_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    good = client_root()
+    authenticator = ClientCertificates(Authorities(f"remarks\n{broken}more\n{good.pem}"), lambda: START)
+    assert authenticator.authenticate(FakeRequest(client_certificates=(good.issue("jane").der,))) is not None
+    assert "left out" in caplog.text
+
+
+def test_no_authorities_recognise_nobody() -> None:
+    with pytest.raises(APIError):
+        ClientCertificates(Authorities(), lambda: START).authenticate(
+            FakeRequest(client_certificates=(client_root().der,))
+        )

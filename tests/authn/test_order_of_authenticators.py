@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import timeit
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authn.union import Union, in_order
 from clusterregistry.authn.users import User
 from clusterregistry.authn.x509 import ClientCertificates
-from tests.authn.certificates import CN, END, START, der
+from tests.authn.certificates import CN, END, START, clients, der
 from tests.authn.requests import FakeRequest, with_authorization
 
 
@@ -28,7 +29,7 @@ def tokens(tmp_path: Path) -> TokenFile:
 
 
 def union(tokens: TokenFile, *, at: float = START + 1) -> Union:
-    return Union((ClientCertificates(lambda: at), BearerTokens([tokens])), fallback=Anonymous())
+    return Union((ClientCertificates(clients(), lambda: at), BearerTokens([tokens])), fallback=Anonymous())
 
 
 def name_of(authenticator: Union, request: FakeRequest) -> str:
@@ -38,29 +39,29 @@ def name_of(authenticator: Union, request: FakeRequest) -> str:
 
 
 def test_a_certificate_counts_before_a_token(tokens: TokenFile) -> None:
-    request = FakeRequest({"authorization": "Bearer good"}, der((CN, "jane")))
+    request = FakeRequest({"authorization": "Bearer good"}, (der((CN, "jane")),))
     assert name_of(union(tokens), request) == "jane"
 
 
 def test_a_bad_token_does_not_hide_a_good_certificate(tokens: TokenFile) -> None:
-    request = FakeRequest({"authorization": "Bearer wrong"}, der((CN, "jane")))
+    request = FakeRequest({"authorization": "Bearer wrong"}, (der((CN, "jane")),))
     assert name_of(union(tokens), request) == "jane"
 
 
 def test_an_ended_certificate_does_not_hide_a_good_token(tokens: TokenFile) -> None:
-    request = FakeRequest({"authorization": "Bearer good"}, der((CN, "jane")))
+    request = FakeRequest({"authorization": "Bearer good"}, (der((CN, "jane")),))
     assert name_of(union(tokens, at=END + 1), request) == "joe"
 
 
 def test_bad_credentials_are_refused_rather_than_anonymous(tokens: TokenFile) -> None:
     with pytest.raises(APIError) as raised:
-        in_order(tokens=[tokens], anonymous=True).authenticate(with_authorization("Bearer wrong"))
+        in_order(clients=clients(), tokens=[tokens], anonymous=True).authenticate(with_authorization("Bearer wrong"))
     assert raised.value.code == 401
 
 
 @pytest.mark.parametrize("value", ["", "Basic YTpi", "Bearer "])
 def test_no_credentials_are_anonymous(tokens: TokenFile, value: str) -> None:
-    user = in_order(tokens=[tokens], anonymous=True).authenticate(with_authorization(value))
+    user = in_order(clients=clients(), tokens=[tokens], anonymous=True).authenticate(with_authorization(value))
     assert isinstance(user, User)
     assert user.name == "system:anonymous"
     assert user.groups == ("system:unauthenticated",)
@@ -69,17 +70,25 @@ def test_no_credentials_are_anonymous(tokens: TokenFile, value: str) -> None:
 @pytest.mark.parametrize("value", ["", "Basic YTpi", "Bearer "])
 def test_no_credentials_are_refused_when_anonymous_is_off(tokens: TokenFile, value: str) -> None:
     with pytest.raises(APIError) as raised:
-        in_order(tokens=[tokens], anonymous=False).authenticate(with_authorization(value))
+        in_order(clients=clients(), tokens=[tokens], anonymous=False).authenticate(with_authorization(value))
     assert raised.value.code == 401
 
 
 def test_a_token_works_when_anonymous_is_off(tokens: TokenFile) -> None:
-    assert name_of(in_order(tokens=[tokens], anonymous=False), with_authorization("Bearer good")) == "joe"
+    assert (
+        name_of(in_order(clients=clients(), tokens=[tokens], anonymous=False), with_authorization("Bearer good"))
+        == "joe"
+    )
 
 
 def test_a_request_seen_before_costs_microseconds(tokens: TokenFile) -> None:
-    authenticator, request = in_order(tokens=[tokens], anonymous=True), with_authorization("Bearer good")
+    authenticator, request = (
+        in_order(clients=clients(), tokens=[tokens], anonymous=True),
+        with_authorization("Bearer good"),
+    )
     authenticator.authenticate(request)
+    if sys.gettrace() is not None:
+        pytest.skip("a debugger or a coverage tool looks on, which costs more than all of this")
     # About 0.6 us alone; the limit leaves room for a busy machine and still catches a parse or a file read.
     best = min(timeit.repeat(lambda: authenticator.authenticate(request), number=1000, repeat=20)) / 1000
     assert best < 10e-6

@@ -122,10 +122,7 @@ def test_the_administrator_is_a_master(tmp_path: Path) -> None:
     admin = certificate(layout_in(tmp_path).admin_certificate)
     admin.verify_directly_issued_by(certificate(layout_in(tmp_path).ca_certificate))
     assert [each.value for each in admin.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == ["admin"]
-    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
-
-    user = recognise(admin.public_bytes(Encoding.DER)).user
-    assert user is not None
+    user = recognise(admin)
     assert user.groups == ("system:masters", "system:authenticated")
 
 

@@ -8,7 +8,7 @@ import pytest
 from clusterregistry.pki import ensuring
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.layout import Layout
-from clusterregistry.pki.tls import server_context
+from clusterregistry.pki.tls import CIPHER_SUITES, read_bundle, server_context
 from tests.pki.wants import layout_in, wanted
 
 
@@ -23,7 +23,7 @@ def server(layout: Layout, minimum: str = "VersionTLS12") -> ssl.SSLContext:
     return server_context(
         certificate=layout.serving_certificate,
         key=layout.serving_key,
-        client_cas=[layout.ca_certificate],
+        client_cas=[read_bundle(layout.ca_certificate)],
         minimum=minimum,
     )
 
@@ -85,6 +85,32 @@ def test_the_oldest_version_is_the_one_that_was_asked_for(layout: Layout) -> Non
         shake_hands(server(layout, "VersionTLS13"), client, "localhost")
 
 
+def test_only_suites_with_forward_secrecy_and_authenticated_encryption_are_offered(layout: Layout) -> None:
+    offered = {suite["name"] for suite in server(layout).get_ciphers() if suite["protocol"] != "TLSv1.3"}
+    assert offered == set(CIPHER_SUITES.values())
+    client = ssl.create_default_context(cafile=layout.ca_certificate)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    for weak in ("ECDHE-ECDSA-AES128-SHA256", "AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-SHA"):
+        client.set_ciphers(weak)
+        with pytest.raises(ssl.SSLError):
+            shake_hands(server(layout), client, "localhost")
+
+
+def test_one_suite_can_be_chosen(layout: Layout) -> None:
+    context = server_context(
+        certificate=layout.serving_certificate,
+        key=layout.serving_key,
+        client_cas=[],
+        minimum="VersionTLS12",
+        suites=["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
+    )
+    client = ssl.create_default_context(cafile=layout.ca_certificate)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    agreed = shake_hands(context, client, "localhost").cipher()
+    assert agreed is not None
+    assert agreed[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
 def test_files_that_cannot_be_used_are_errors_with_a_remedy(layout: Layout, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("garbage")
@@ -97,7 +123,7 @@ def test_files_that_cannot_be_used_are_errors_with_a_remedy(layout: Layout, tmp_
     ]
     for certificate, key, ca in wrong:
         with pytest.raises(CertificateError) as raised:
-            server_context(certificate=certificate, key=key, client_cas=[ca], minimum="VersionTLS12")
+            server_context(certificate=certificate, key=key, client_cas=[read_bundle(ca)], minimum="VersionTLS12")
         assert raised.value.remedy
 
 

@@ -19,9 +19,17 @@ class AuthRequest(Protocol):
         """All values of a header that may come several times, in their order."""
         ...
 
+    def headers_beginning(self, prefix: str) -> Sequence[tuple[str, str]]:
+        """All headers whose lower-case names begin so: what follows the prefix, and the value, in their order."""
+        ...
+
     @property
-    def client_certificate(self) -> bytes | None:
-        """The client's certificate as DER. TLS has already verified it against the client CAs."""
+    def client_certificates(self) -> tuple[bytes, ...]:
+        """The client's certificate and those that it sent along, as DER; empty when it showed none.
+
+        TLS has verified it, and that the client has its key, against the authorities for all purposes together: which
+        one it was, and whether the certificate is valid now, is for authenticators to establish.
+        """
         ...
 
 

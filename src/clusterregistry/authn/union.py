@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authn.anonymous import Anonymous, NoAnonymous
 from clusterregistry.authn.bearer import BearerTokens, TokenAuthenticator
+from clusterregistry.authn.certificates import Authorities
 from clusterregistry.authn.interface import Authenticator, AuthRequest, Outcome
 from clusterregistry.authn.users import User
 from clusterregistry.authn.x509 import ClientCertificates
@@ -62,9 +63,19 @@ class Union:
         return following if following is None or isinstance(following, User) else await following
 
 
-def in_order(*, tokens: Sequence[TokenAuthenticator], anonymous: bool) -> Union:
-    """The authenticators of a server, in kube-apiserver's order: certificate, bearer token, anonymous."""
+def in_order(
+    *,
+    clients: Authorities,
+    tokens: Sequence[TokenAuthenticator],
+    anonymous: bool,
+    front_proxy: Authenticator | None = None,
+) -> Union:
+    """The authenticators of a server, in kube-apiserver's order: front proxy, certificate, bearer token, anonymous.
+
+    ``clients`` are the authorities whose certificates make users.
+    """
+    proxies = (front_proxy,) if front_proxy is not None else ()
     return Union(
-        (ClientCertificates(), BearerTokens(tokens)),
+        (*proxies, ClientCertificates(clients), BearerTokens(tokens)),
         fallback=Anonymous() if anonymous else NoAnonymous(),
     )

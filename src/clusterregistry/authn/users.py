@@ -26,10 +26,12 @@ def authenticated(
 ) -> User:
     """A user that gave good credentials: also a member of ``system:authenticated``, last, as in kube-apiserver.
 
+    A proxy may pass on somebody whom it does not know either: who is ``system:anonymous`` or already a member of
+    ``system:unauthenticated`` does not get the group.
     Authenticators make their users here, once for each credential, so that a request pays nothing for the group.
     """
     named = tuple(groups)
-    if ALL_AUTHENTICATED not in named:
+    if name != ANONYMOUS and ALL_AUTHENTICATED not in named and ALL_UNAUTHENTICATED not in named:
         named = (*named, ALL_AUTHENTICATED)
     return User(name, uid, named, extra or {})
 

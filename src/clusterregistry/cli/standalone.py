@@ -46,11 +46,12 @@ def _serve(completed: CompletedOptions) -> int:
 
     try:
         wanted = _wanted(completed)
-        return running.serve(
-            completed,
+        occasions = running.Occasions(
             prepare=lambda: _tell(ensuring.ensure(wanted)),
             on_ready=lambda: _announce(completed, wanted),
+            renew=lambda: _renew(wanted),
         )
+        return running.serve(completed, occasions)
     except (running.StartupError, CertificateError) as error:
         return _failed(str(error), error.remedy)
 
@@ -77,6 +78,12 @@ def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
         f"Ready: {completed.server_url}",
         f"Try:   kubectl --kubeconfig {shlex.quote(str(completed.layout.kubeconfig))} get clusters",
     )
+
+
+def _renew(wanted: Wanted) -> None:
+    """While serving: makes new certificates for those that end soon, and puts the new one into the kubeconfig."""
+    for made in (*ensuring.ensure(wanted).made, *ensuring.refresh_kubeconfig(wanted).made):
+        log.info("made %s", made)
 
 
 def _tell(ensured: Ensured) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from clusterregistry.apis.meta import errors
+from clusterregistry.handlers.header_names import HeaderNames
 from clusterregistry.handlers.queries import Query
 from clusterregistry.handlers.request_info import RequestInfo
 from clusterregistry.handlers.warnings_header import WarningRecorder
@@ -23,7 +24,7 @@ class ClientGoneError(Exception):
 
 
 class Request(abc.ABC):
-    """One HTTP request. Filters fill in ``info``, ``user``, ``id`` and what the user may do on its way inwards.
+    """One HTTP request. Filters fill in ``info``, ``user``, ``impersonator``, ``id`` and what the user may do.
 
     Where its body comes from, and how one learns that the client has left, is up to who made the connection.
     """
@@ -35,9 +36,10 @@ class Request(abc.ABC):
         "abort",
         "authorizer",
         "client_address",
-        "client_certificate",
+        "client_certificates",
         "decision",
         "id",
+        "impersonator",
         "info",
         "method",
         "on_body",
@@ -55,10 +57,10 @@ class Request(abc.ABC):
         method: str,
         path: str,
         query_string: bytes,
-        headers: Mapping[bytes, bytes],
+        headers: dict[bytes, bytes],
         repeated_headers: Sequence[tuple[bytes, bytes]] = (),
         client_address: str = "",
-        client_certificate: bytes | None = None,
+        client_certificates: tuple[bytes, ...] = (),
         abort: Callable[[], None] | None = None,
     ) -> None:
         """``headers`` are the first values by lower-case names, ``repeated_headers`` the further ones of some.
@@ -69,11 +71,13 @@ class Request(abc.ABC):
         self.path = path
         self.query_string = query_string
         self.client_address = client_address
-        self.client_certificate = client_certificate
+        self.client_certificates = client_certificates
         self.abort = abort
         self.id = ""
         self.info = _NOT_READ_YET
         self.user: Any = None
+        self.impersonator: Any = None
+        """Who really asks, when they act as ``user``."""
         self.decision: Any = None
         """What authorization has decided; None before that."""
         self.received = 0.0
@@ -113,6 +117,26 @@ class Request(abc.ABC):
             return ()
         values = [self._headers[key], *(value for each, value in self._repeated if each == key)]
         return [value.decode("latin-1") for value in values]
+
+    def headers_beginning(self, prefix: str) -> Sequence[tuple[str, str]]:
+        """All headers whose lower-case names begin so: what follows the prefix, and the value, in their order."""
+        start, every = prefix.encode(), (*self._headers.items(), *self._repeated)
+        return [
+            (name[len(start) :].decode("latin-1"), value.decode("latin-1"))
+            for name, value in every
+            if name.startswith(start)
+        ]
+
+    def mentions(self, headers: HeaderNames) -> bool:
+        """Whether one of these headers is there at all."""
+        return headers.any_in(self._headers)
+
+    def drop_headers(self, headers: HeaderNames) -> None:
+        """Removes these headers: nobody further inwards is to see them."""
+        if headers.any_in(self._headers):
+            for name in [name for name in self._headers if headers.contains(name)]:
+                del self._headers[name]
+            self._repeated = [each for each in self._repeated if not headers.contains(each[0])]
 
     def has_any_header(self, names: frozenset[bytes]) -> bool:
         """Whether one of these headers, by their lower-case names, is there at all."""

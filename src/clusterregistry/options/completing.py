@@ -13,11 +13,12 @@ from pathlib import Path
 
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import audit, checks, etcd, limits, oidc, webhooks
+from clusterregistry.options import audit, checks, etcd, front_proxy, limits, oidc, webhooks
 from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
+from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import Options
 from clusterregistry.options.limits import LimitOptions
@@ -26,6 +27,7 @@ from clusterregistry.options.problems import OptionsError, Problem, nearest
 from clusterregistry.options.serving import ServingOptions
 from clusterregistry.options.storage import StorageOptions
 from clusterregistry.options.webhooks import WebhookOptions
+from clusterregistry.pki import tls
 from clusterregistry.pki.layout import Layout
 from clusterregistry.storage.etcd.settings import EtcdSettings
 
@@ -42,6 +44,7 @@ class CompletedOptions:
     storage: StorageOptions
     serving: ServingOptions
     authentication: AuthenticationOptions
+    front_proxy: FrontProxyOptions
     authorization: AuthorizationOptions
     limits: LimitOptions
     audit: AuditOptions
@@ -55,6 +58,8 @@ class CompletedOptions:
     serving_key: Path
     client_ca_files: tuple[Path, ...]
     """Authorities whose client certificates are accepted: the generated one, then the operator's."""
+    proxy_ca_files: tuple[Path, ...]
+    """Authorities whose client certificates are those of front proxies."""
     server_url: str
     """Where clients find this server, such as ``https://127.0.0.1:8443``."""
     etcd: EtcdSettings | None
@@ -91,12 +96,14 @@ def complete(options: Options, environ: Mapping[str, str]) -> CompletedOptions:
 
 def _completed(options: Options, layout: Layout) -> CompletedOptions:
     serving, client_ca = options.serving, options.authentication.client_ca_file
+    proxy_ca = options.front_proxy.requestheader_client_ca_file
     authentication, warnings = _without_needless_anonymity(options)
     return CompletedOptions(
         general=options.general,
         storage=options.storage,
         serving=serving,
         authentication=authentication,
+        front_proxy=options.front_proxy,
         authorization=webhooks.effective(options.authorization, options.webhooks),
         limits=options.limits,
         audit=options.audit,
@@ -107,6 +114,7 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
         client_ca_files=(layout.ca_certificate, *((_absolute(client_ca),) if client_ca else ())),
+        proxy_ca_files=(_absolute(proxy_ca),) if proxy_ca else (),
         server_url=_server_url(serving),
         etcd=etcd.settings(options.storage),
         audit_settings=audit.settings(options.audit),
@@ -123,14 +131,25 @@ def _serving_problems(serving: ServingOptions) -> list[Problem]:
         problems.append(Problem("", "--tls-cert-file and --tls-private-key-file must be given together"))
     problems += checks.readable_file("--tls-cert-file", serving.tls_cert_file)
     problems += checks.readable_file("--tls-private-key-file", serving.tls_private_key_file)
+    problems += _suite_problems(serving.tls_cipher_suites)
     problems += checks.positive("--request-timeout", serving.request_timeout)
     problems += checks.positive("--min-request-timeout", serving.min_request_timeout)
     return problems
 
 
+def _suite_problems(named: tuple[str, ...]) -> list[Problem]:
+    known = tls.CIPHER_SUITES
+    return [
+        Problem("--tls-cipher-suites", f'"{name}" is not known, or not safe', f"those that are: {', '.join(known)}")
+        for name in named
+        if name not in known
+    ]
+
+
 def _other_problems(options: Options) -> list[Problem]:
     problems = checks.readable_file("--client-ca-file", options.authentication.client_ca_file)
     problems += checks.readable_file("--token-auth-file", options.authentication.token_auth_file)
+    problems += front_proxy.problems(options.front_proxy, client_ca_file=options.authentication.client_ca_file)
     problems += _mode_problems(options.authorization.authorization_mode)
     problems += oidc.problems(options.oidc)
     problems += webhooks.problems(options.webhooks, options.authorization)

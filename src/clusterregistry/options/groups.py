@@ -10,6 +10,7 @@ from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
 from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.fields import Option, options_of
+from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.limits import LimitOptions
 from clusterregistry.options.oidc import OIDCOptions
@@ -26,6 +27,7 @@ class Options:
     storage: StorageOptions = field(default_factory=StorageOptions)
     serving: ServingOptions = field(default_factory=ServingOptions)
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    front_proxy: FrontProxyOptions = field(default_factory=FrontProxyOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
     limits: LimitOptions = field(default_factory=LimitOptions)
     oidc: OIDCOptions = field(default_factory=OIDCOptions)
@@ -40,6 +42,7 @@ GROUPS: dict[str, type[Any]] = {
     "storage": StorageOptions,
     "serving": ServingOptions,
     "authentication": AuthenticationOptions,
+    "front_proxy": FrontProxyOptions,
     "authorization": AuthorizationOptions,
     "limits": LimitOptions,
     "oidc": OIDCOptions,

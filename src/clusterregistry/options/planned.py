@@ -9,13 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
-    "authenticating proxy": (
-        "requestheader-client-ca-file",
-        "requestheader-allowed-names",
-        "requestheader-username-headers",
-        "requestheader-group-headers",
-        "requestheader-extra-headers-prefix",
-    ),
     "authorization": ("authorization-always-allow",),
     "profiling": ("profiling",),
     "aggregated mode": (

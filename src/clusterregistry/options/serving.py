@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from clusterregistry.options.fields import option
-from clusterregistry.options.kinds import ADDRESS, DIRECTORY, DURATION, FILE, INTEGER, choice
+from clusterregistry.options.kinds import ADDRESS, DIRECTORY, DURATION, FILE, INTEGER, WORDS, choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ServingOptions:
         None,
         kind=FILE,
         help="A serving certificate of your own, PEM, followed by the intermediate certificates if there are any. "
-        "Needs --tls-private-key-file.",
+        "Needs --tls-private-key-file. Both are read again when they change.",
         default_shown="one is made, signed by DATA_DIR/ca.crt",
         example="--tls-cert-file=tls.crt --tls-private-key-file=tls.key",
     )
@@ -61,6 +61,14 @@ class ServingOptions:
         kind=choice("VersionTLS12", "VersionTLS13"),
         help="The oldest version of TLS that clients may use.",
         example="--tls-min-version=VersionTLS13",
+    )
+    tls_cipher_suites: tuple[str, ...] = option(
+        (),
+        kind=WORDS,
+        help="The cipher suites for TLS 1.2, by the names that kube-apiserver uses. Only those with forward secrecy "
+        "and authenticated encryption are known; those of TLS 1.3 cannot be chosen.",
+        default_shown="all that are known",
+        example="--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
     )
     request_timeout: float = option(
         60.0,

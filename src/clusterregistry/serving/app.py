@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import tokenfile
 from clusterregistry.authn import union as authenticators
+from clusterregistry.authn.certificates import Authorities
+from clusterregistry.authn.request_headers import FrontProxy, ProxyHeaders
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
 from clusterregistry.authz.rbac.policy import Policy
@@ -30,6 +32,7 @@ from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
+from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.registry.cluster.secret_lint import credential_in
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.store import Store
@@ -61,6 +64,14 @@ class Stopping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Whose certificates count for what. Empty until somebody has read the files."""
+
+    clients: Authorities = field(default_factory=Authorities)
+    front_proxies: Authorities = field(default_factory=Authorities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """Everything that answers requests, ready to be put behind a socket."""
 
@@ -69,6 +80,7 @@ class Server:
     """What RBAC decides from."""
     hubs: tuple[Hub, ...]
     stopping: Stopping
+    trust: Trust
 
     def end_watches(self) -> None:
         for hub in self.hubs:
@@ -164,7 +176,7 @@ def _assemble(
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
-    stopping = Stopping()
+    stopping, trust = Stopping(), Trust()
     policy = Policy()
     routes = Routes(
         scopes=scopes,
@@ -176,9 +188,12 @@ def _assemble(
     handler = chain.build(
         routes,
         authenticator=authenticators.in_order(
+            front_proxy=_front_proxy(options, trust),
+            clients=trust.clients,
             tokens=[*_tokens(options.authentication.token_auth_file), *others.tokens],
             anonymous=options.authentication.anonymous_auth,
         ),
+        proxy_headers=_proxy_headers(options.front_proxy),
         authorizer=modes.in_order(options.authorization.authorization_mode, policy, made=others.modes),
         filtered_lists=options.authorization.authorization_filtered_lists,
         metrics=request_metrics,
@@ -187,7 +202,8 @@ def _assemble(
         request_timeout=options.serving.request_timeout,
         audit=audit,
     )
-    return Server(handler=handler, policy=policy, hubs=tuple(one.hub for one in served), stopping=stopping)
+    hubs = tuple(one.hub for one in served)
+    return Server(handler=handler, policy=policy, hubs=hubs, stopping=stopping, trust=trust)
 
 
 def _seats(limit: int) -> Seats | None:
@@ -225,6 +241,29 @@ def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) 
         min_timeout=options.serving.min_request_timeout,
         on_terminated=request_metrics.watcher_terminated,
     )
+
+
+def _front_proxy(options: CompletedOptions, trust: Trust) -> FrontProxy | None:
+    if not options.proxy_ca_files:
+        return None
+    return FrontProxy(
+        trust.front_proxies,
+        headers=_proxy_headers(options.front_proxy),
+        names=options.front_proxy.requestheader_allowed_names,
+    )
+
+
+def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
+    return ProxyHeaders(
+        user=_lower(options.requestheader_username_headers),
+        uid=_lower(options.requestheader_uid_headers),
+        group=_lower(options.requestheader_group_headers),
+        extra=_lower(options.requestheader_extra_headers_prefix),
+    )
+
+
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
 
 
 def _tokens(path: Path | None) -> list[TokenFile]:

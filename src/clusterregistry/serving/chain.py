@@ -6,6 +6,7 @@ from functools import reduce
 
 from clusterregistry.audit.trails import Audit
 from clusterregistry.authn.interface import Authenticator
+from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import (
@@ -25,6 +26,8 @@ from clusterregistry.serving.filters import (
 from clusterregistry.serving.interface import Filter, Handler
 from clusterregistry.serving.metrics import RequestMetrics
 
+_STANDARD_HEADERS = ProxyHeaders()
+
 
 def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     routes: Handler,
@@ -36,6 +39,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     reading: Seats | None,
     writing: Seats | None,
     request_timeout: float,
+    proxy_headers: ProxyHeaders = _STANDARD_HEADERS,
     audit: Audit | None = None,
 ) -> Handler:
     """The whole chain around the routes. Read it from top to bottom as a request travels."""
@@ -46,7 +50,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         compression.filter_for(),
         recovery.filter_for(),
         failed_authentication.filter_for(audit),
-        authentication.filter_for(authenticator),
+        authentication.filter_for(authenticator, proxy_headers),
         auditing.filter_for(audit),
         impersonation.filter_for(),
         in_flight.filter_for(reading=reading, writing=writing, metrics=metrics),

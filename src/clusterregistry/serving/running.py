@@ -13,15 +13,15 @@ import gc
 import logging
 import signal
 import socket
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 
 import uvloop
 
 from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
-from clusterregistry.pki.tls import server_context
-from clusterregistry.serving.app import Server, build
+from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_current
+from clusterregistry.serving.app import Server, Trust, build
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
@@ -48,15 +48,24 @@ class StartupError(Exception):
         self.remedy = remedy
 
 
-def serve(options: CompletedOptions, *, prepare: Callable[[], None], on_ready: Callable[[], None]) -> int:
-    """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasions:
+    """What the command does besides serving, and when.
 
     ``prepare`` sees to the certificates. It is called once the port and the storage are ours, so that a server that
-    cannot start changes nothing.
+    cannot start changes nothing. ``renew`` does so now and then while serving, in a thread of its own.
     """
+
+    prepare: Callable[[], None]
+    on_ready: Callable[[], None]
+    renew: Callable[[], None] = lambda: None
+
+
+def serve(options: CompletedOptions, occasions: Occasions) -> int:
+    """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises."""
     listening = _listen(options)
     try:
-        uvloop.run(_serve(options, listening, prepare, on_ready))
+        uvloop.run(_serve(options, listening, occasions))
     except StorageUnavailable as error:
         raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
     except StartupProblem as error:
@@ -81,36 +90,63 @@ def _listen(options: CompletedOptions) -> socket.socket:
     return listening
 
 
-def _tls(options: CompletedOptions) -> ssl.SSLContext:
+def _tls(options: CompletedOptions) -> LiveTls:
+    names = TlsFiles(
+        certificate=options.serving_certificate,
+        key=options.serving_key,
+        client_cas=options.client_ca_files,
+        proxy_cas=options.proxy_ca_files,
+        minimum=options.serving.tls_min_version,
+        suites=options.serving.tls_cipher_suites,
+    )
     try:
-        return server_context(
-            certificate=options.serving_certificate,
-            key=options.serving_key,
-            client_cas=options.client_ca_files,
-            minimum=options.serving.tls_min_version,
-        )
+        return LiveTls(names)
     except CertificateError as error:
         raise StartupError(str(error), error.remedy) from None
 
 
-async def _serve(
-    options: CompletedOptions, listening: socket.socket, prepare: Callable[[], None], on_ready: Callable[[], None]
-) -> None:
+def _trust(trust: Trust, loaded: Loaded) -> None:
+    trust.clients.replace(loaded.client_cas)
+    trust.front_proxies.replace(loaded.proxy_cas)
+
+
+async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
     async with build(options) as server:
-        prepare()
+        occasions.prepare()
+        tls = _tls(options)
+        _trust(server.trust, tls.loaded)
         http = HttpServer(server.handler)
-        await http.listen(listening, _tls(options))
+        await http.listen(listening, tls.context)
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        stop = asyncio.Event()
-        with _signals(lambda: _begin_to_stop(server, http, stop, delay=options.serving.shutdown_delay_duration)):
-            on_ready()
-            await stop.wait()
-            server.end_watches()
-            asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
-            # A client that reads its answer slowly must not keep the server from stopping for ever.
-            await http.stop(patience=options.serving.request_timeout)
+        async with _kept_current(tls, server.trust, occasions):
+            await _until_stopped(options, server, http, on_ready=occasions.on_ready)
+
+
+async def _until_stopped(
+    options: CompletedOptions, server: Server, http: HttpServer, *, on_ready: Callable[[], None]
+) -> None:
+    stop = asyncio.Event()
+    with _signals(lambda: _begin_to_stop(server, http, stop, delay=options.serving.shutdown_delay_duration)):
+        on_ready()
+        await stop.wait()
+        server.end_watches()
+        asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
+        # A client that reads its answer slowly must not keep the server from stopping for ever.
+        await http.stop(patience=options.serving.request_timeout)
+
+
+@contextlib.asynccontextmanager
+async def _kept_current(tls: LiveTls, trust: Trust, occasions: Occasions) -> AsyncIterator[None]:
+    """Follows the files of certificates meanwhile."""
+    task = asyncio.create_task(keep_current(tls, renew=occasions.renew, on_change=lambda loaded: _trust(trust, loaded)))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 @contextlib.contextmanager

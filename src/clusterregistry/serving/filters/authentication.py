@@ -1,4 +1,8 @@
-"""Establishes who is asking. Raises 401."""
+"""Establishes who is asking. Raises 401.
+
+What a client said of itself ends here: credentials, and the headers of front proxies whether they counted or not, are
+taken from the request, so that nobody further inwards can mistake or leak them.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,25 @@ from collections.abc import Awaitable
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.authn.interface import Authenticator, Outcome
+from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authn.users import User
+from clusterregistry.handlers.header_names import HeaderNames
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer
 from clusterregistry.serving.interface import Filter, Handler
 
+_STANDARD = ProxyHeaders()
 
-def filter_for(authenticator: Authenticator) -> Filter:
+
+def filter_for(authenticator: Authenticator, proxy_headers: ProxyHeaders = _STANDARD) -> Filter:
+    claims = _claims(proxy_headers)
+
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Awaitable[Answer]:
             outcome = authenticator.authenticate(request)
             if isinstance(outcome, User):
                 request.user = outcome
+                request.drop_headers(claims)
                 return inner(request)
             if outcome is None:
                 raise errors.unauthorized()
@@ -27,8 +38,18 @@ def filter_for(authenticator: Authenticator) -> Filter:
             request.user = await asked
             if request.user is None:
                 raise errors.unauthorized()
+            request.drop_headers(claims)
             return await inner(request)
 
         return handle
 
     return wrap
+
+
+def _claims(configured: ProxyHeaders) -> HeaderNames:
+    """As kube-apiserver does: the usual headers of proxies go too when others are configured."""
+    both = (_STANDARD, configured)
+    return HeaderNames(
+        ["authorization", *(name for each in both for name in (*each.user, *each.uid, *each.group))],
+        beginnings=dict.fromkeys(beginning for each in both for beginning in each.extra),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.serving.http.wire import Wire
@@ -25,7 +25,7 @@ class Incoming(Request):
         method: str,
         path: str,
         query_string: bytes,
-        headers: Mapping[bytes, bytes],
+        headers: dict[bytes, bytes],
         repeated_headers: Sequence[tuple[bytes, bytes]],
         keep_alive: bool,
         takes_chunks: bool,
@@ -37,7 +37,7 @@ class Incoming(Request):
             headers=headers,
             repeated_headers=repeated_headers,
             client_address=wire.address,
-            client_certificate=wire.certificate,
+            client_certificates=wire.certificates,
             abort=wire.abort,
         )
         self.keep_alive = keep_alive

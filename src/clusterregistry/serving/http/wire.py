@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+from clusterregistry.serving.http.peers import shown_by
+
 HIGH_WATER = 64 * 1024
 """Bytes received and not yet used, above which the client is to pause."""
 
@@ -21,7 +23,7 @@ class Wire:
         "_waiters",
         "_writable",
         "address",
-        "certificate",
+        "certificates",
         "lost",
         "write",
     )
@@ -32,8 +34,7 @@ class Wire:
         peer = transport.get_extra_info("peername")
         self.address: str = peer[0] if isinstance(peer, tuple) else ""
         """The client's IP address."""
-        ssl_object = transport.get_extra_info("ssl_object")
-        self.certificate: bytes | None = ssl_object.getpeercert(binary_form=True) if ssl_object else None
+        self.certificates = shown_by(transport.get_extra_info("ssl_object"))
         self.lost = False
         self._readable = self._writable = True
         self._unused = 0
