@@ -52,7 +52,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         failed_authentication.filter_for(audit),
         authentication.filter_for(authenticator, proxy_headers),
         auditing.filter_for(audit),
-        impersonation.filter_for(),
+        impersonation.filter_for(authorizer),
         in_flight.filter_for(reading=reading, writing=writing, metrics=metrics),
         authorization.filter_for(authorizer, filtered_lists=filtered_lists),
         time_limit.filter_for(request_timeout),
