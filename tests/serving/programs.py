@@ -89,10 +89,12 @@ class Program:
     def client(self, trust: ssl.SSLContext | None = None) -> OverTLS:
         return OverTLS(self.port, trust or self.trust())
 
-    def socket(self, *, seconds: float = 10.0) -> ssl.SSLSocket:
+    def socket(
+        self, *, seconds: float = 10.0, trust: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None
+    ) -> ssl.SSLSocket:
         """A bare TLS connection, for what no client library would send."""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
-        return self.trust().wrap_socket(plain, server_hostname="127.0.0.1")
+        return (trust or self.trust()).wrap_socket(plain, server_hostname="127.0.0.1", session=session)
 
     def logged(self) -> str:
         return self.log.read_text(errors="replace")
