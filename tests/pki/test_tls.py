@@ -9,6 +9,7 @@ from clusterregistry.pki import ensuring
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.layout import Layout
 from clusterregistry.pki.tls import CIPHER_SUITES, read_bundle, server_context
+from tests.pki import handshakes
 from tests.pki.wants import layout_in, wanted
 
 
@@ -28,24 +29,9 @@ def server(layout: Layout, minimum: str = "VersionTLS12") -> ssl.SSLContext:
     )
 
 
-def _is_done(side: ssl.SSLObject) -> bool:
-    try:
-        side.do_handshake()
-    except ssl.SSLWantReadError:
-        return False
-    return True
-
-
 def shake_hands(server_side: ssl.SSLContext, client_side: ssl.SSLContext, name: str) -> ssl.SSLObject:
     """A handshake in memory; answers the server's side of it."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = server_side.wrap_bio(to_server, to_client, server_side=True)
-    theirs = client_side.wrap_bio(to_client, to_server, server_hostname=name)
-    waiting = [ours, theirs]
-    for _ in range(10):
-        waiting = [side for side in waiting if not _is_done(side)]
-    assert waiting == []
-    return ours
+    return handshakes.shake_hands(server_side, client_side, name)[0]
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])

@@ -18,7 +18,7 @@ from clusterregistry.pki import files
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.tls import Bundle, read_bundle, server_context
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 3.0
 """How often the files are looked at."""
 
 RENEW_SECONDS = 12 * 3600.0
