@@ -25,6 +25,7 @@ FOLLOWED = {
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
+    "docs/guides/security/certificates.md": (NEWEST,),
     "docs/guides/storage.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""

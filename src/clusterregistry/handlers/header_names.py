@@ -6,7 +6,11 @@ from collections.abc import Iterable
 
 
 class HeaderNames:
-    """Some headers, by their lower-case names and by how lower-case names begin."""
+    """Some headers, by their lower-case names and by how lower-case names begin.
+
+    Asked for each request, so names are compared as sets, and beginnings looked for in all names as one text: both
+    are much faster than to go through the headers one by one.
+    """
 
     __slots__ = ("_beginnings", "_names", "_suspects")
 
@@ -15,12 +19,19 @@ class HeaderNames:
         self._beginnings = tuple(beginning.encode() for beginning in beginnings)
         self._suspects = tuple(b"\n" + beginning for beginning in self._beginnings)
 
-    def contains(self, name: bytes) -> bool:
-        return name in self._names or name.startswith(self._beginnings)
-
     def any_in(self, headers: dict[bytes, bytes]) -> bool:
-        """Asked for each request: all names are looked through as one text, which is faster than one by one."""
-        if not self._names.isdisjoint(headers):
-            return True
+        return not self._names.isdisjoint(headers) or self._begun_in(headers)
+
+    def found_in(self, headers: dict[bytes, bytes]) -> frozenset[bytes]:
+        """Those that are there."""
+        found = self._names & headers.keys()
+        if self._begun_in(headers):
+            found |= {name for name in headers if name.startswith(self._beginnings)}
+        return found
+
+    def _begun_in(self, headers: dict[bytes, bytes]) -> bool:
         text = b"\n" + b"\n".join(headers)
-        return any(suspect in text for suspect in self._suspects)
+        for suspect in self._suspects:  # noqa: SIM110 - a loop is twice as fast as any() with a generator
+            if suspect in text:
+                return True
+        return False

@@ -133,10 +133,11 @@ class Request(abc.ABC):
 
     def drop_headers(self, headers: HeaderNames) -> None:
         """Removes these headers: nobody further inwards is to see them."""
-        if headers.any_in(self._headers):
-            for name in [name for name in self._headers if headers.contains(name)]:
-                del self._headers[name]
-            self._repeated = [each for each in self._repeated if not headers.contains(each[0])]
+        found = headers.found_in(self._headers)
+        for name in found:
+            del self._headers[name]
+        if found and self._repeated:
+            self._repeated = [each for each in self._repeated if each[0] not in found]
 
     def has_any_header(self, names: frozenset[bytes]) -> bool:
         """Whether one of these headers, by their lower-case names, is there at all."""
