@@ -121,9 +121,12 @@ def test_a_certificate_that_has_ended_is_answered_with_a_status(setting: Setting
     setting.ask(ended, ("Authorization", "Bearer admintoken")).expect(200)
 
 
-def test_a_session_that_is_resumed_keeps_its_user_and_the_intermediates(setting: Setting) -> None:
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_that_is_resumed_keeps_its_user_and_the_intermediates(
+    setting: Setting, version: ssl.TLSVersion
+) -> None:
     context = setting.program.trust()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2  # of newer ones no session is ever resumed
+    context.maximum_version = version
     holder = setting.between.issue("resuming")
     context.load_cert_chain(holder.chain, holder.key)
     request = f"GET {CLUSTERS} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
