@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from clusterregistry.authn import certificate_paths
 from clusterregistry.authn.certificate_paths import RefusedError, Search, period
 from tests.authn.certificates import ANY, CA, CLIENT, END, SERVER, START, Party, root, use
+from tests.serving.authorities import openssl
 
 NOW = START + 1
 
@@ -221,7 +221,3 @@ def version_1(directory: Path, name: str, *, by: Party | None) -> Party:
 
 def key_pem(party: Party) -> str:
     return party.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def openssl(*arguments: object) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)

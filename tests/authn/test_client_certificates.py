@@ -151,6 +151,14 @@ def test_an_authority_that_cannot_be_read_does_not_hide_the_others(caplog: pytes
     assert "left out" in caplog.text
 
 
+def test_certificates_are_told_apart_whatever_stands_between_them() -> None:
+    one, two = root("one"), root("two")
+    broken = "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n"
+    assert certificates.certificates_in(f"one:\n{one.pem}{broken}") == {one.der}
+    assert certificates.certificates_in(two.pem + one.pem.replace("\n", "\r\n")) == {one.der, two.der}
+    assert certificates.certificates_in("") == set()
+
+
 def test_no_authorities_recognise_nobody() -> None:
     with pytest.raises(APIError):
         ClientCertificates(Authorities(), lambda: START).authenticate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import ssl
@@ -29,6 +30,15 @@ REFUSED_SECONDS = 60.0
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 log = logging.getLogger(__name__)
+
+
+def certificates_in(pem: str) -> set[bytes]:
+    """The certificates of a PEM file as DER, those that can be told apart as such."""
+    found = set()
+    for block in _BLOCK.findall(pem):
+        with contextlib.suppress(ValueError):
+            found.add(ssl.PEM_cert_to_DER_cert(block))
+    return found
 
 
 class Anchors:

@@ -69,6 +69,8 @@ class Trust:
 
     clients: Authorities = field(default_factory=Authorities)
     front_proxies: Authorities = field(default_factory=Authorities)
+    proxies_are_named: bool = False
+    """Whether only certificates with certain names are those of front proxies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +178,7 @@ def _assemble(
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
-    stopping, trust = Stopping(), Trust()
+    stopping, trust = Stopping(), Trust(proxies_are_named=bool(options.front_proxy.requestheader_allowed_names))
     policy = Policy()
     routes = Routes(
         scopes=scopes,

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import uvloop
 
+from clusterregistry.authn.certificates import certificates_in
 from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_current
-from clusterregistry.serving.app import Server, Trust, build
+from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
@@ -105,22 +106,27 @@ def _tls(options: CompletedOptions) -> LiveTls:
         raise StartupError(str(error), error.remedy) from None
 
 
-def _trust(trust: Trust, loaded: Loaded) -> None:
-    trust.clients.replace(loaded.client_cas)
-    trust.front_proxies.replace(loaded.proxy_cas)
+def _trust(server: Server, loaded: Loaded) -> None:
+    server.trust.clients.replace(loaded.client_cas)
+    server.trust.front_proxies.replace(loaded.proxy_cas)
+    if not server.trust.proxies_are_named and certificates_in(loaded.client_cas) & certificates_in(loaded.proxy_cas):
+        _log.warning(
+            "an authority of users is among those of front proxies: everybody with a certificate of it can pose as "
+            "anybody. Give --requestheader-allowed-names, or front proxies an authority of their own"
+        )
 
 
 async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
     async with build(options) as server:
         occasions.prepare()
         tls = _tls(options)
-        _trust(server.trust, tls.loaded)
+        _trust(server, tls.loaded)
         http = HttpServer(server.handler)
         await http.listen(listening, tls.context)
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        async with _kept_current(tls, server.trust, occasions):
+        async with _kept_current(tls, server, occasions):
             await _until_stopped(options, server, http, on_ready=occasions.on_ready)
 
 
@@ -138,9 +144,11 @@ async def _until_stopped(
 
 
 @contextlib.asynccontextmanager
-async def _kept_current(tls: LiveTls, trust: Trust, occasions: Occasions) -> AsyncIterator[None]:
+async def _kept_current(tls: LiveTls, server: Server, occasions: Occasions) -> AsyncIterator[None]:
     """Follows the files of certificates meanwhile."""
-    task = asyncio.create_task(keep_current(tls, renew=occasions.renew, on_change=lambda loaded: _trust(trust, loaded)))
+    task = asyncio.create_task(
+        keep_current(tls, renew=occasions.renew, on_change=lambda loaded: _trust(server, loaded))
+    )
     try:
         yield
     finally:
