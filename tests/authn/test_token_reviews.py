@@ -181,6 +181,13 @@ def test_a_token_for_others_only_is_refused(ours: tuple[str, ...], theirs: list[
     assert (read_review(answer, audiences=ours).user == JANE) is good
 
 
+def test_a_webhook_may_name_the_group_of_all_users_itself() -> None:
+    user = {"username": "jane", "groups": ["system:authenticated", "devs"]}
+    found = read_review(review(authenticated=True, user=user), audiences=()).user
+    assert found is not None
+    assert found.groups == ("system:authenticated", "devs")
+
+
 @pytest.mark.parametrize("status", [{}, {"authenticated": False}, {"authenticated": None, "user": USER}])
 def test_only_an_authenticated_user_is_one(status: dict[str, Any]) -> None:
     assert read_review(review(**status), audiences=()).user is None

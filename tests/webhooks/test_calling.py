@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.webhooks import config_file, transport
+from clusterregistry.webhooks import config_file, tls, transport
 from clusterregistry.webhooks.calling import Backoff, Webhook
 from clusterregistry.webhooks.errors import CallFailed
 from tests.remote_servers import PATIENCE, Authority, Received, RemoteServer, Reply, kubeconfig, reply
@@ -181,6 +181,21 @@ async def test_a_slow_answer_is_not_waited_for_too_long(server: RemoteServer, ho
         release.set()
 
 
+async def test_a_single_call_has_a_limit_of_its_own(server: RemoteServer, authority: Authority) -> None:
+    release = threading.Event()
+    server.answer = lambda _: Reply() if release.wait(PATIENCE) else Reply(status=500)
+    context = tls.context()
+    tls.trust(context, authority.pem)
+    caller = transport.Transport(context, patience=0.2)
+    try:
+        with pytest.raises(CallFailed, match="no answer in time"):
+            await caller.exchange(transport.Call(url=server.url))
+    finally:
+        release.set()
+    await caller.close()
+    await silence()
+
+
 async def test_all_tries_together_have_a_limit(server: RemoteServer, authority: Authority) -> None:
     server.answer = lambda _: Reply(status=500)
 
@@ -203,6 +218,17 @@ async def test_where_nobody_listens_it_fails_at_once_and_works_when_somebody_doe
     assert hooks.pauses.seconds == []
     server.start()
     assert await hook.ask(QUESTION) == {}
+
+
+async def test_what_has_no_body_is_fetched(server: RemoteServer, authority: Authority) -> None:
+    context = tls.context()
+    tls.trust(context, authority.pem)
+    caller = transport.Transport(context)
+    assert await caller.exchange(transport.Call(url=f"{server.url}/keys")) == {}
+    assert server.received[0].method == "GET"
+    assert server.received[0].headers.keys().isdisjoint({"authorization", "content-type", "cookie"})
+    await caller.close()
+    await silence()
 
 
 def test_pauses_grow_and_are_spread() -> None:

@@ -35,7 +35,7 @@ def user(*, of: dict[str, Any], **changed: Any) -> User:
         {"exp": NOW + 0.5},
         {"exp": int(NOW) + 1},
         {"nbf": NOW},
-        {"nbf": NOW + 300},
+        {"nbf": NOW + 60},
         {"iat": NOW + 9999},
     ],
 )
@@ -67,7 +67,7 @@ def test_a_token_for_us_is_good_until_it_ends(change: dict[str, Any]) -> None:
         ({"exp": float("inf")}, "its exp is no time"),
         ({"exp": 10**400}, "its exp is no time"),
         ({"exp": [NOW + 60]}, "its exp is no time"),
-        ({"nbf": NOW + 301}, "it is not good yet (nbf)"),
+        ({"nbf": NOW + 61}, "it is not good yet (nbf)"),
         ({"nbf": "soon"}, "its nbf is no time"),
     ],
 )
@@ -116,7 +116,13 @@ def test_another_claim_needs_no_verified_email() -> None:
 
 @pytest.mark.parametrize(
     ("groups", "expected"),
-    [({"groups": "a"}, ["a"]), ({"groups": ["a", "", "b"]}, ["a", "b"]), ({"groups": []}, []), ({}, [])],
+    [
+        ({"groups": "a"}, ["a"]),
+        ({"groups": ["a", "", "b"]}, ["a", "b"]),
+        ({"groups": []}, []),
+        ({"groups": None}, []),
+        ({}, []),
+    ],
 )
 def test_groups_are_a_text_or_a_list(groups: dict[str, Any], expected: list[str]) -> None:
     assert user(of=groups, groups_claim="groups").groups == (*expected, "system:authenticated")
@@ -126,7 +132,7 @@ def test_no_claim_no_groups() -> None:
     assert user(of={"groups": ["a"], "": ["b"]}).groups == ("system:authenticated",)
 
 
-@pytest.mark.parametrize("groups", [1, {"a": 1}, ["a", 1], [["a"]], None])
+@pytest.mark.parametrize("groups", [0, 1, {}, {"a": 1}, ["a", 1], [["a"]], False])
 def test_other_groups_are_refused(groups: Any) -> None:
     with pytest.raises(Refused, match="its claim groups is neither a text nor a list of them"):
         user(of={"groups": groups}, groups_claim="groups")

@@ -12,7 +12,7 @@ from clusterregistry.authn.users import User, authenticated
 
 log = logging.getLogger(__name__)
 
-NOT_BEFORE_LEEWAY = 300.0
+NOT_BEFORE_LEEWAY = 60.0
 """Seconds that an issuer's clock may be ahead of ours, as in kube-apiserver. The end of a token has no leeway."""
 
 LAST_SECOND = 1e12
@@ -69,7 +69,9 @@ def _groups(claims: Mapping[str, Any], claim: str) -> list[str]:
         return []
     if _is_distributed(claims, claim):
         log.warning("a token's claim %s is distributed, which is not supported: its user has no groups", claim)
-    groups = claims.get(claim, [])
+    groups = claims.get(claim)
+    if groups is None:
+        return []
     named = [groups] if isinstance(groups, str) else groups
     if not isinstance(named, list) or not all(isinstance(group, str) for group in named):
         raise Refused(f"its claim {claim} is neither a text nor a list of them")
