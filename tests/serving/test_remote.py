@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.authn.oidc import issuer as issuers
+from clusterregistry.cli import logs
 from clusterregistry.cli.main import main
 from tests.api.clients import Answer
 from tests.api.in_process import InProcessClient
@@ -199,8 +200,14 @@ def test_a_webhook_that_must_answer_denies_while_it_is_down(
     ],
 )
 def test_a_file_with_mistakes_keeps_the_server_from_starting(
-    tmp_path: Path, flags: list[str], content: str, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    flags: list[str],
+    content: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(logs, "configure", lambda _: None)  # the process is the tests', and so is its logging
     file = tmp_path / "file"
     file.write_text(content)
     with RemoteServer(Authority(tmp_path)) as port:

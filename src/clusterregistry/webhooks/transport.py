@@ -64,7 +64,7 @@ class Transport:
     """
 
     def __init__(self, tls: ssl.SSLContext, *, server_name: str = "", patience: float = 30.0) -> None:
-        import aiohttp  # noqa: PLC0415 - 170 ms that only servers with webhooks or an issuer pay
+        import aiohttp  # noqa: PLC0415 - a quarter of a second that only servers with webhooks or an issuer pay
 
         self._server_name = server_name or None
         self._library = aiohttp

@@ -173,6 +173,7 @@ async def test_the_memory_is_bounded_and_holds_no_token(monkeypatch: pytest.Monk
 async def test_the_same_refusal_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     party = await ready()
     caplog.set_level(logging.INFO)
+    caplog.clear()
     for number in range(5):
         await party.user_of(party.token(exp=number))
         await party.user_of(party.token(aud=f"other {number}"))
