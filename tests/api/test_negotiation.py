@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from clusterregistry.codecs import kubernetes_protobuf
 from tests.api.clients import Answer, Client
 from tests.api.objects import CLUSTERS, GROUP_VERSION, cluster, path_of
 
 JSON, YAML = "application/json", "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 LIMIT = 128 * 1024
 
 
@@ -66,7 +68,6 @@ def test_the_media_type(client: Client, accept: str | None, media_type: str, pat
         "image/png,text/plain",
         "application/xml",
         "APPLICATION/JSON",
-        "application/vnd.kubernetes.protobuf",
         as_kind("Nothing"),
         as_kind("Table", version="v2"),
         as_kind("Table", group="example.com"),
@@ -309,3 +310,16 @@ def test_every_answer_says_what_it_is(client: Client) -> None:
     assert answer.header("Cache-Control") == "no-cache, private"
     audit_ids = {client.get(path_of("a")).header("Audit-Id") for _ in range(3)}
     assert len(audit_ids) == 3
+
+
+def test_a_kind_of_our_own_has_no_protobuf_but_its_errors_have(client: Client) -> None:
+    answer = accepting(client, PROTOBUF)
+    assert (answer.status, answer.header("Content-Type")) == (406, PROTOBUF)
+    status = kubernetes_protobuf.decode(answer.body).value
+    assert (status["kind"], status["reason"], status["code"]) == ("Status", "NotAcceptable", 406)
+    assert accepting(client, f"{PROTOBUF},{JSON}", path_of("nobody")).header("Content-Type") == PROTOBUF
+
+
+def test_a_body_in_protobuf_is_not_taken_for_a_kind_of_our_own(client: Client) -> None:
+    body = kubernetes_protobuf.encode({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"})
+    client.post(CLUSTERS, body, headers={"Content-Type": PROTOBUF}).refused(415, "UnsupportedMediaType")

@@ -15,8 +15,8 @@ ROOT = Path(clusterregistry.__file__).parent
 GENERIC = ["handlers", "registry", "storage", "patching", "codecs", "apis/meta", "authn"]
 PARTICULAR = [ROOT / "registry" / "cluster"]
 KIND = re.compile(r"cluster(?!registry\b)", re.IGNORECASE)
-NOT_THE_KIND = re.compile(r"clusterName")
-"""A field that the metadata of every kind once had."""
+NOT_THE_KIND = re.compile(r"clusterName|clusterrole|WithClusterBreakingPotential", re.IGNORECASE)
+"""A field that the metadata of every kind once had, kinds of RBAC, and an option of every deletion."""
 
 
 def sources() -> Iterator[Path]:

@@ -1,7 +1,8 @@
 """Protobuf messages from a table of their fields, where all that is needed of an API is a handful of messages.
 
-A message is ``"name:number:type ..."``; no type is a string, ``[]`` repeats, capitals are messages of the same table.
-Fields that the table does not have are skipped when a message is read. An enumeration travels as an ``int32`` does.
+A message is ``"name:number:type ..."``; no type is a string, ``[]`` repeats, ``{}`` is a map from strings, capitals are
+messages of the same table. ``?`` before a scalar tells a zero that was sent from nothing. Fields that the table does
+not have are skipped when a message is read. An enumeration travels as an ``int32`` does.
 """
 
 from __future__ import annotations
@@ -33,18 +34,38 @@ def _file(package: str, messages: Mapping[str, str]) -> descriptor_pb2.FileDescr
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
-        message.field.extend(_field(package, text) for text in fields.split())
+        for text in fields.split():
+            _add_field(message, package, text)
     return file
 
 
-def _field(package: str, text: str) -> descriptor_pb2.FieldDescriptorProto:
+def _add_field(message: descriptor_pb2.DescriptorProto, package: str, text: str) -> None:
     name, number, kind = (*text.split(":"), "string")[:3]
-    field = descriptor_pb2.FieldDescriptorProto(name=name, number=int(number))
-    field.label = field.LABEL_REPEATED if kind.startswith("[]") else field.LABEL_OPTIONAL
-    kind = kind.removeprefix("[]")
+    field = message.field.add(name=name, number=int(number))
+    field.label = field.LABEL_REPEATED if kind.startswith(("[]", "{}")) else field.LABEL_OPTIONAL
+    if kind.startswith("{}"):
+        field.type = field.TYPE_MESSAGE
+        field.type_name = f".{package}.{message.name}.{_add_entry(message, package, field=name, kind=kind[2:])}"
+        return
+    if kind.startswith("?"):
+        field.proto3_optional, field.oneof_index = True, len(message.oneof_decl)
+        message.oneof_decl.add(name=f"_{name}")
+    _set_type(field, package, kind.removeprefix("[]").removeprefix("?"))
+
+
+def _add_entry(message: descriptor_pb2.DescriptorProto, package: str, *, field: str, kind: str) -> str:
+    """The pairs of a map are messages of their own."""
+    entry = message.nested_type.add(name=f"{field[:1].upper()}{field[1:]}Entry")
+    entry.options.map_entry = True
+    _set_type(entry.field.add(name="key", number=1, label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL), package)
+    value = entry.field.add(name="value", number=2, label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL)
+    _set_type(value, package, kind)
+    return entry.name
+
+
+def _set_type(field: descriptor_pb2.FieldDescriptorProto, package: str, kind: str = "string") -> None:
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
     else:
         field.type = field.TYPE_MESSAGE
         field.type_name = f".{package}.{kind}"
-    return field

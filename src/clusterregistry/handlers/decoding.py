@@ -14,7 +14,7 @@ from clusterregistry.apis.meta import errors, field_errors, object_meta
 from clusterregistry.apis.meta.json_types import json_type
 from clusterregistry.apis.meta.object_meta import MetadataError
 from clusterregistry.codecs import Decoded, DecodeError, json_codec, yaml_codec
-from clusterregistry.handlers.negotiation import YAML
+from clusterregistry.handlers.negotiation import PROTOBUF, YAML
 from clusterregistry.handlers.scope import Scope
 
 Object = dict[str, Any]
@@ -31,11 +31,13 @@ _LARGE = 64 * 1024
 async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
     """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400."""
     try:
-        decoded = await decode_body(body, media_type)
-        obj = _typed(decoded.value, body)
+        decoded = await decode_body(body, media_type, default_type=scope.type)
+        obj = _typed(decoded.value, body, default_type=scope.type if scope.resource.built_in else None)
     except errors.APIError as error:
         message = f"the object provided is unrecognized (must be of type {scope.resource.kind}): {error}"
         raise errors.bad_request(f"{message} ({_summary(body)})") from None
+    if scope.resource.built_in:
+        _check_built_in_kind(scope, obj)
     _check_version(scope, obj)
     paths = _tidied(scope, obj, warn=warn)
     # Of another kind nothing is known; it is refused for that alone.
@@ -49,14 +51,28 @@ async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_val
     return obj
 
 
-async def decode_body(body: bytes, media_type: str) -> Decoded:
-    """The decoded body with its strict errors. Raises 400."""
+async def decode_body(body: bytes, media_type: str, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
+    """The decoded body with its strict errors. Raises 400.
+
+    ``default_type`` is the apiVersion and kind of a body in protobuf that does not name them.
+    """
+    if media_type == PROTOBUF:
+        return await _decode_protobuf(body, default_type)
     try:
         return await _decoded(yaml_codec.decode if media_type == YAML else json_codec.decode, body)
     except DecodeError as error:
         if not body.strip():
             raise errors.bad_request("Object 'Kind' is missing in ''") from None
         raise errors.bad_request(str(error) if media_type == YAML else f"{_NO_KIND}{error}") from None
+
+
+async def _decode_protobuf(body: bytes, default_type: tuple[str, str]) -> Decoded:
+    from clusterregistry.codecs import kubernetes_protobuf  # noqa: PLC0415 - dear to import, rarely needed
+
+    try:
+        return await _decoded(lambda each: kubernetes_protobuf.decode(each, default_type=default_type), body)
+    except DecodeError as error:
+        raise errors.bad_request(str(error)) from None
 
 
 async def decode_json(body: bytes) -> Decoded:
@@ -90,8 +106,8 @@ def no_object(value: Any) -> str:
     return f"{_NO_KIND}json: cannot unmarshal {found} into Go value of type {_GO_TYPE_META}"
 
 
-def _typed(value: Any, body: bytes) -> Object:
-    """The value as an object that names its kind. Raises 400."""
+def _typed(value: Any, body: bytes, *, default_type: tuple[str, str] | None) -> Object:
+    """The value as an object that names its kind; by default it is of ``default_type``. Raises 400."""
     if value is not None and not isinstance(value, dict):
         raise errors.bad_request(no_object(value))
     obj: Object = value or {}
@@ -100,10 +116,21 @@ def _typed(value: Any, body: bytes) -> Object:
         if given is not None and not isinstance(given, str):
             found = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
             raise errors.bad_request(_NO_KIND + found)
+    if default_type is not None:
+        for name, default in zip(("apiVersion", "kind"), default_type, strict=True):
+            obj[name] = obj.get(name) or default
     if not obj.get("kind"):
         shown = body.decode("utf-8", "replace") if len(body) < _LARGE else _summary(body)
         raise errors.bad_request(f"Object 'Kind' is missing in '{shown}'")
     return obj
+
+
+def _check_built_in_kind(scope: Scope, obj: Object) -> None:
+    kind, api_version = obj["kind"], obj["apiVersion"]
+    if kind != scope.resource.kind:
+        version = api_version.rpartition("/")[2]
+        refused = f'{kind} in version "{version}" cannot be handled as a {scope.resource.kind}'
+        raise errors.bad_request(f'{refused}: the body is of kind "{kind}" of "{api_version}"')
 
 
 def _check_version(scope: Scope, obj: Object) -> None:
@@ -129,14 +156,20 @@ def wrong_kind(scope: Scope, obj: Object) -> errors.APIError:
 def _tidied(scope: Scope, obj: Object, *, warn: Warn) -> list[str]:
     try:
         return tidy(scope, obj, warn=warn)
-    except MetadataError as error:
+    except (MetadataError, DecodeError) as error:
         raise errors.bad_request(_cannot_be_handled(scope, str(error))) from None
+
+
+def _conformed(obj: Object) -> list[str]:
+    from clusterregistry.handlers import typed_decoding  # noqa: PLC0415 - needs protobuf, which is dear to import
+
+    return typed_decoding.conform(obj)
 
 
 def tidy(scope: Scope, obj: Object, *, warn: Warn, patched: bool = False) -> list[str]:
     """Normalises metadata and drops what the schema does not know. Returns the paths of the unknown fields.
 
-    Raises MetadataError for metadata of a wrong shape.
+    Raises MetadataError for metadata of a wrong shape, and DecodeError for a wrong type in a built-in kind.
     """
     metadata, unknown = object_meta.decode(obj.get("metadata"))
     for text in object_meta.deduplicate_owner_references(metadata, patched=patched):
@@ -144,6 +177,8 @@ def tidy(scope: Scope, obj: Object, *, warn: Warn, patched: bool = False) -> lis
     obj["metadata"] = metadata
     for text in scope.structural.rename_old_spellings(obj):
         warn(text)
+    if scope.resource.built_in and (obj.get("apiVersion"), obj["kind"]) == scope.type:
+        unknown += _conformed(obj)
     unknown += scope.structural.prune(obj)
     return unknown
 

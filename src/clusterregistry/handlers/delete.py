@@ -21,7 +21,7 @@ _META_GROUP = "meta.k8s.io"
 
 async def delete(scope: Scope, request: Request) -> Answer:
     """A Status when the object is gone, the object itself while finalizers hold it."""
-    representation = wanted(request)
+    representation = wanted(scope, request)
     options = await _options(scope, request)
     deleted = await scope.store.delete(request.info.name, options)
     if not deleted.removed:
@@ -38,7 +38,7 @@ async def delete(scope: Scope, request: Request) -> Answer:
 
 async def delete_collection(scope: Scope, request: Request) -> Answer:
     """Deletes what a list with the same parameters answers, and answers that list."""
-    representation = wanted(request)
+    representation = wanted(scope, request)
     selected = list_options(request.query, watch=False)
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
@@ -51,8 +51,8 @@ async def _options(scope: Scope, request: Request) -> DeleteOptions:
     body = await request.body()
     if not body:
         return delete_options_from_query(request.query)
-    media_type = negotiation.body_type(request.header("content-type"))
-    value = (await decode_body(body, media_type)).value
+    media_type = negotiation.body_type(request.header("content-type"), built_in=scope.resource.built_in)
+    value = (await decode_body(body, media_type, default_type=("v1", "DeleteOptions"))).value
     if value is None:
         return DeleteOptions()
     if not isinstance(value, dict):

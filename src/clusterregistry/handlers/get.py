@@ -13,7 +13,7 @@ from clusterregistry.registry.listing import parse_revision, wait_until_fresh
 
 async def get(scope: Scope, request: Request) -> Answer:
     """The object as of now; with a resourceVersion not older than that, which 0 never is."""
-    representation = wanted(request)
+    representation = wanted(scope, request)
     include, any_version = "", False
     if request.query_string:
         include = request.query.first("includeObject")
@@ -27,10 +27,11 @@ async def get(scope: Scope, request: Request) -> Answer:
     return representations.object_response(scope, kv, representation, include=include)
 
 
-def wanted(request: Request) -> negotiation.Representation:
+def wanted(scope: Scope, request: Request) -> negotiation.Representation:
     """The representation that a request asks for. Raises 406."""
     return negotiation.representation(
         request.header("accept"),
+        built_in=scope.resource.built_in,
         pretty=request.query.first("pretty") if request.query_string else "",
         user_agent=request.header("user-agent"),
     )

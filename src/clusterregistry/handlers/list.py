@@ -13,7 +13,7 @@ from clusterregistry.registry.listing import list_objects
 
 async def list_collection(scope: Scope, request: Request) -> Answer:
     """All objects that the user may see, or those that selectors and paging leave of them."""
-    representation = wanted(request)
+    representation = wanted(scope, request)
     options = list_options(request.query, watch=False)
     options.visible = request.visible
     listed = await list_objects(scope.store, options)

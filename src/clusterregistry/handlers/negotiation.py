@@ -1,11 +1,13 @@
 """Content negotiation: which representation an ``Accept`` header asks for, what a body is written in.
 
 Besides JSON and YAML a client can ask for another kind in place of the object: ``as=Table`` (what
-kubectl prints) and ``as=PartialObjectMetadata`` (``...List`` for a collection).
+kubectl prints) and ``as=PartialObjectMetadata`` (``...List`` for a collection). The kinds of Kubernetes itself also
+come in protobuf, as custom resources do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterregistry.apis.meta import errors
@@ -14,7 +16,10 @@ from clusterregistry.codecs.media_types import Clause, clauses
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = (JSON, YAML)
+BUILT_IN = (JSON, YAML, PROTOBUF)
+"""What the kinds of Kubernetes itself come in, and every Status."""
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -49,11 +54,11 @@ class Representation:
 PLAIN = Representation()
 
 
-def representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
-    """The first representation of an ``Accept`` header that we have. Raises 406."""
-    wanted = _negotiate(accept)
+def representation(accept: str, *, built_in: bool = False, pretty: str = "", user_agent: str = "") -> Representation:
+    """The first representation of an ``Accept`` header that we have of a kind. Raises 406."""
+    wanted = _negotiate_built_in(accept) if built_in else _negotiate(accept)
     if wanted is None:
-        raise errors.not_acceptable(ACCEPTED)
+        raise errors.not_acceptable(BUILT_IN if built_in else ACCEPTED)
     return _PRETTY[wanted] if _wants_pretty(pretty, user_agent) else wanted
 
 
@@ -67,7 +72,7 @@ def watch_representation(accept: str) -> Representation:
 
 def status_representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
     """The same for a Status, which is never another kind and is always answered."""
-    accepted = (media_type for clause in clauses(accept) for media_type in ACCEPTED if clause.matches(media_type))
+    accepted = (media_type for clause in clauses(accept) for media_type in BUILT_IN if clause.matches(media_type))
     plain = Representation(next(accepted, JSON))
     asked = _negotiate(accept)
     indented = asked.pretty if asked else True  # who takes nothing that we have is a person with a browser
@@ -94,13 +99,22 @@ def _wants_pretty(pretty: str, user_agent: str) -> bool:
 
 @remembered(512)
 def _negotiate(accept: str) -> Representation | None:
-    found = (_fitting(clause) for clause in clauses(accept))
+    return _first_fitting(accept, ACCEPTED)
+
+
+@remembered(512)
+def _negotiate_built_in(accept: str) -> Representation | None:
+    return _first_fitting(accept, BUILT_IN)
+
+
+def _first_fitting(accept: str, offered: Sequence[str]) -> Representation | None:
+    found = (_fitting(clause, offered) for clause in clauses(accept))
     return next((representation for representation in found if representation), None)
 
 
-def _fitting(clause: Clause) -> Representation | None:
+def _fitting(clause: Clause, offered: Sequence[str]) -> Representation | None:
     """What a clause asks for, if we have it. Parameters that nobody knows are passed over, as in kube-apiserver."""
-    media_type = next(filter(clause.matches, ACCEPTED), None)
+    media_type = next(filter(clause.matches, offered), None)
     parameters = clause.parameters
     if media_type is None or parameters.get("stream", _STREAM) not in {"", _STREAM}:
         return None
@@ -109,6 +123,8 @@ def _fitting(clause: Clause) -> Representation | None:
         return Representation(media_type, pretty=pretty)
     kind, version = parameters.get("as", ""), parameters.get("v", "")
     if kind not in _KINDS or version not in _VERSIONS or parameters.get("g") != "meta.k8s.io":
+        return None
+    if media_type == PROTOBUF:  # tables have no such form; whoever asks for one names JSON next
         return None
     return Representation(media_type, kind, version, pretty=pretty)
 
@@ -121,9 +137,10 @@ def patch_type(content_type: str) -> str:
     return media_type
 
 
-def body_type(content_type: str) -> str:
-    """The media type of a body; a missing one is JSON. Raises 415."""
+def body_type(content_type: str, *, built_in: bool = False) -> str:
+    """The media type of a body of a kind; a missing one is JSON. Raises 415."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
-    if media_type not in ACCEPTED:
-        raise errors.unsupported_media_type(ACCEPTED)
+    accepted = BUILT_IN if built_in else ACCEPTED
+    if media_type not in accepted:
+        raise errors.unsupported_media_type(accepted)
     return media_type

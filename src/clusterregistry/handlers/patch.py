@@ -29,7 +29,7 @@ Apply = Callable[[Object, Any], Any]
 
 async def patch(scope: Scope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
-    representation = wanted(request)
+    representation = wanted(scope, request)
     media_type = negotiation.patch_type(request.header("content-type"))
     is_apply = media_type == negotiation.APPLY_PATCH
     body = await request.body()
@@ -92,7 +92,7 @@ class _Patch:
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
         try:
             unknown = tidy(scope, obj, warn=self._request.warnings.add, patched=True)
-        except MetadataError as error:
+        except (MetadataError, DecodeError) as error:
             raise _invalid(shown, str(error)) from None
         self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
         check_name(obj, name)

@@ -14,10 +14,11 @@ import orjson
 from clusterregistry.apis.meta import errors
 from clusterregistry.codecs import json_codec, yaml_codec
 from clusterregistry.handlers import tables
-from clusterregistry.handlers.negotiation import METADATA, METADATA_LIST, TABLE, YAML, Representation
+from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Representation
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
+from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
 from clusterregistry.handlers.responses import YAML as YAML_TYPE
-from clusterregistry.handlers.responses import Response
+from clusterregistry.handlers.responses import Response, protobuf_body
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.listing import Listed
 from clusterregistry.registry.watching import Encode
@@ -72,7 +73,7 @@ def list_response(scope: Scope, listed: Listed, representation: Representation, 
         raise errors.failure(406, "NotAcceptable", detail)
     include = _checked_include(representation, include)
     pieces = _pieces(_list_parts(scope, listed, representation, include=include))
-    if representation.media_type != YAML and not representation.pretty:
+    if representation.media_type == JSON and not representation.pretty:
         return Response(200, JSON_TYPE, pieces)
     return _response(200, b"".join(pieces), representation)
 
@@ -127,7 +128,9 @@ def _pieces(parts: Iterable[bytes]) -> Sequence[bytes]:
 
 
 def _response(status: int, body: bytes, representation: Representation) -> Response:
-    """An answer in YAML or indented JSON, from compact JSON."""
+    """An answer in YAML, protobuf or indented JSON, from compact JSON."""
+    if representation.media_type == PROTOBUF:
+        return Response(status, PROTOBUF_TYPE, (protobuf_body(orjson.loads(body)),))
     if representation.media_type == YAML:
         return Response(status, YAML_TYPE, (yaml_codec.encode(orjson.loads(body)),))
     if representation.pretty:

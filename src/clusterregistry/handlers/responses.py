@@ -10,6 +10,7 @@ import orjson
 
 JSON = b"application/json"
 YAML = b"application/yaml"
+PROTOBUF = b"application/vnd.kubernetes.protobuf"
 TEXT = b"text/plain; charset=utf-8"
 
 Header = tuple[bytes, bytes]
@@ -58,6 +59,13 @@ Answer = Response | StreamResponse
 def json_response(value: Any, *, status: int = 200) -> Response:
     """JSON in the order of the dict."""
     return Response(status, JSON, (orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE),))
+
+
+def protobuf_body(value: dict[str, Any]) -> bytes:
+    """An object of a kind of Kubernetes itself in protobuf."""
+    from clusterregistry.codecs import kubernetes_protobuf  # noqa: PLC0415 - dear to import, rarely needed
+
+    return kubernetes_protobuf.encode(value)
 
 
 def text_response(text: str, *, status: int = 200) -> Response:

@@ -36,6 +36,11 @@ class Scope:
         return group_version(self.resource, self.version)
 
     @property
+    def type(self) -> tuple[str, str]:
+        """``apiVersion`` and ``kind`` of its objects."""
+        return self.group_version, self.resource.kind
+
+    @property
     def is_stored_version(self) -> bool:
         """Whether objects are served in the form in which they are stored."""
         return self.version.name == self.resource.storage_version

@@ -8,7 +8,7 @@ from clusterregistry.apis.meta.errors import APIError, Status
 from clusterregistry.codecs import yaml_codec
 from clusterregistry.handlers import negotiation
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import JSON, YAML, Response
+from clusterregistry.handlers.responses import JSON, PROTOBUF, YAML, Response, protobuf_body
 
 
 def response(request: Request, status: Status, *, code: int = 200) -> Response:
@@ -18,6 +18,8 @@ def response(request: Request, status: Status, *, code: int = 200) -> Response:
         pretty=request.query.first("pretty"),
         user_agent=request.header("user-agent"),
     )
+    if representation.media_type == negotiation.PROTOBUF:
+        return Response(code, PROTOBUF, (protobuf_body(status),))
     if representation.media_type == negotiation.YAML:
         return Response(code, YAML, (yaml_codec.encode(status),))
     indent = orjson.OPT_INDENT_2 if representation.pretty else 0

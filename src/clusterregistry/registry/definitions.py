@@ -1,4 +1,4 @@
-"""What makes a resource: its names, its versions and its strategy.
+"""What makes a resource: its names, its versions, its verbs and its strategy.
 
 A resource is described once, in its own folder, and listed in ``catalog``. Types, conversion and the
 stored version are separate: objects are stored in ``storage_version`` and each served version says
@@ -55,17 +55,20 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """A kind of object that is served, root-scoped. The first version is the preferred one."""
+class Definition:
+    """A kind that is served, root-scoped, and what can be done with it. The first version is the preferred one.
+
+    ``built_in``: as kube-apiserver does with its own kinds, and not with custom resources, bodies may be protobuf,
+    a body need not name its kind, and a value of a wrong type is 400. ``codecs.kubernetes_messages`` has its messages.
+    """
 
     group: str
     kind: str
     plural: str
     singular: str
     versions: Sequence[Version]
-    storage_version: str
-    strategy: Strategy
-    status_strategy: Strategy | None = None
+    verbs: Sequence[str] = MAIN_VERBS
+    built_in: bool = False
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
 
@@ -78,5 +81,32 @@ class Resource:
         """``PLURAL.GROUP``, as kubectl spells it in full."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether there are objects of it; else it is a question that is answered when it is asked."""
+        return False
+
+    @property
+    def has_status(self) -> bool:
+        """Whether the status is a subresource."""
+        return False
+
     def version(self, name: str) -> Version | None:
         return next((version for version in self.versions if version.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource(Definition):
+    """A kind whose objects are stored."""
+
+    storage_version: str
+    strategy: Strategy
+    status_strategy: Strategy | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        return True
+
+    @property
+    def has_status(self) -> bool:
+        return self.status_strategy is not None
