@@ -1,13 +1,34 @@
-"""Which resources this server serves: the one list. A new kind is a folder under ``registry`` and a line here."""
+"""Which resources this server serves: the one list. A new kind is a folder under ``registry`` and a line here.
+
+The questions that it answers are listed here too: a new one is a file under ``reviews`` and a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from clusterregistry.authz.union import Union
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.definitions import Resource
+from clusterregistry.reviews.interface import Review
+from clusterregistry.reviews.self_subject import SelfSubjectReviews
+from clusterregistry.reviews.self_subject_access import SelfSubjectAccessReviews
+from clusterregistry.reviews.self_subject_rules import SelfSubjectRulesReviews
+from clusterregistry.reviews.subject_access import SubjectAccessReviews
+from clusterregistry.reviews.token_review import TokenReviews, TokenSource
 
 
 def resources(options: CompletedOptions) -> Sequence[Resource]:
     return (cluster_resource(options.features.secret_lint),)
+
+
+def reviews(*, authorizer: Union, tokens: Sequence[TokenSource], now: Callable[[], str]) -> Sequence[Review]:
+    """The questions about users and what they may do; ``authorizer`` and ``tokens`` are those that requests meet."""
+    return (
+        SelfSubjectReviews(now),
+        TokenReviews(tokens),
+        SelfSubjectAccessReviews(authorizer),
+        SelfSubjectRulesReviews(authorizer),
+        SubjectAccessReviews(authorizer),
+    )

@@ -55,6 +55,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 
 EVERYBODY = "Readable by everybody"
 USERS = "Readable by every user who has signed in"
+NOBODY = "Readable by nobody"
 ADMINISTRATORS = "Readable by members of `system:masters`"
 
 
@@ -126,7 +127,7 @@ def readers() -> Iterator[tuple[str, str]]:
     """Each path, and who may read it by the first words of its section."""
     for heading in re.findall(r"^## .*$", ENDPOINTS, re.MULTILINE):
         section = markdown.section(ENDPOINTS, heading)
-        who = next(words for words in (EVERYBODY, USERS, ADMINISTRATORS) if section.strip().startswith(words))
+        who = next(words for words in (EVERYBODY, USERS, ADMINISTRATORS, NOBODY) if section.strip().startswith(words))
         yield from ((path, who) for path in documented_endpoints(section))
 
 
@@ -134,7 +135,9 @@ def readers() -> Iterator[tuple[str, str]]:
 def test_those_and_only_those_can_read_an_endpoint_who_are_said_to(path: str, who: str, call: Caller) -> None:
     there = path.replace("{name}", "nobody")
     anonymous, user = call("GET", there, token="")[0], call("GET", there, token="viewertoken")[0]
-    assert (anonymous, user) == {EVERYBODY: (200, 200), USERS: (403, 200), ADMINISTRATORS: (403, 403)}[who]
+    refused = (403, 403)
+    expected = {EVERYBODY: (200, 200), USERS: (403, 200), ADMINISTRATORS: refused, NOBODY: refused}
+    assert (anonymous, user) == expected[who]
 
 
 # Errors

@@ -71,13 +71,18 @@ class Ownership:
         kind: str,
         subresource: str,
         reset_fields: frozenset[str],
+        blank: Object | None = None,
         now: Callable[[], str],
     ) -> None:
-        """``reset_fields`` are the top-level fields that writes through this endpoint do not reach."""
+        """``reset_fields`` are the top-level fields that writes through this endpoint do not reach.
+
+        ``blank`` is what a new object is compared with: what every object has anyhow is nobody's.
+        """
         self._views = views
         self._api_version = api_version
         self._kind = kind
         self._subresource = subresource
+        self._blank = blank or {}
         self._hidden = reset_fields | {"apiVersion", "kind"}
         self._now = now
         self._schema = views[api_version].schema
@@ -97,7 +102,7 @@ class Ownership:
         sent = metadata.pop("managedFields", None)
         managed = self._to_start_from(live, sent)
         if live is None or managed:
-            managed = self._updated(managed, live or {}, obj, manager=manager)
+            managed = self._updated(managed, live or self._blank, obj, manager=manager)
         if managed:
             metadata["managedFields"] = managed_fields.to_stored(managed)
 

@@ -28,7 +28,8 @@ def decode(body: bytes, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
     if not body:
         raise DecodeError("empty data")
     if not body.startswith(MAGIC):
-        raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}")
+        prefix = " ".join(map(str, MAGIC))
+        raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
     envelope = _parsed(_UNKNOWN, body[len(MAGIC) :], "the envelope")
     if envelope.contentEncoding:
         raise DecodeError(f"the envelope's content encoding {envelope.contentEncoding!r} is not supported")

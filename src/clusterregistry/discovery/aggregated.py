@@ -20,7 +20,7 @@ from clusterregistry.discovery.groups import (
     main_verbs,
     served_in,
 )
-from clusterregistry.registry.definitions import STATUS_VERBS, Resource
+from clusterregistry.registry.definitions import STATUS_VERBS, Definition
 
 VERSIONS = ("v2", "v2beta1")
 
@@ -33,7 +33,7 @@ def core_groups(version: str) -> WireObject:
     return _list([core], version)
 
 
-def named_groups(resources: Sequence[Resource], version: str, *, enable_watch: bool = True) -> WireObject:
+def named_groups(resources: Sequence[Definition], version: str, *, enable_watch: bool = True) -> WireObject:
     """Aggregated ``/apis``."""
     groups = group_versions(resources)
     items = [_group(resources, group, enable_watch=enable_watch) for group in groups]
@@ -55,7 +55,7 @@ def _list(items: Sequence[WireObject], version: str) -> WireObject:
     }
 
 
-def _group(resources: Sequence[Resource], group: str, *, enable_watch: bool) -> WireObject:
+def _group(resources: Sequence[Definition], group: str, *, enable_watch: bool) -> WireObject:
     versions = [
         {
             "version": version,
@@ -70,19 +70,19 @@ def _group(resources: Sequence[Resource], group: str, *, enable_watch: bool) -> 
     return {"metadata": {"name": group}, "versions": versions}
 
 
-def _resource(resource: Resource, version: str, *, enable_watch: bool) -> WireObject:
+def _resource(resource: Definition, version: str, *, enable_watch: bool) -> WireObject:
     kind = {"group": resource.group, "version": version, "kind": resource.kind}
     entry: WireObject = {
         "resource": resource.plural,
         "responseKind": kind,
         "scope": "Cluster",
         "singularResource": resource.singular,
-        "verbs": main_verbs(enable_watch=enable_watch),
+        "verbs": main_verbs(resource, enable_watch=enable_watch),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if resource.status_strategy is not None:
+    if resource.has_status:
         entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": list(STATUS_VERBS)}]
     return entry

@@ -14,7 +14,7 @@ from clusterregistry.discovery.groups import group_versions, served_in
 from clusterregistry.discovery.meta_types import VERSION_INFO, meta_types
 from clusterregistry.discovery.named_schemas import META_PREFIX, NamedSchemas
 from clusterregistry.discovery.operations import PATCH_TYPES, Operation, Path, ResourceOperations
-from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.definitions import Definition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Contents:
 class Served:
     """All that is served, and how."""
 
-    resources: Sequence[Resource]
+    resources: Sequence[Definition]
     enable_watch: bool = True
     patch_types: Sequence[str] = PATCH_TYPES
 

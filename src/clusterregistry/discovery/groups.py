@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from clusterregistry.registry.definitions import MAIN_VERBS, STATUS_VERBS, Resource, Version
+from clusterregistry.registry.definitions import STATUS_VERBS, Definition, Resource, Version
 
 WireObject = dict[str, Any]
 
@@ -34,13 +34,13 @@ def core_resource_list() -> WireObject:
     return {"kind": "APIResourceList", "groupVersion": CORE_VERSION, "resources": [entry]}
 
 
-def api_group_list(resources: Sequence[Resource]) -> WireObject:
+def api_group_list(resources: Sequence[Definition]) -> WireObject:
     """``/apis``."""
     groups = [_group(group, versions) for group, versions in group_versions(resources).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def api_group(resources: Sequence[Resource], group: str) -> WireObject | None:
+def api_group(resources: Sequence[Definition], group: str) -> WireObject | None:
     """``/apis/GROUP``, or None when nothing of that group is served."""
     versions = group_versions(resources).get(group)
     if versions is None:
@@ -49,20 +49,20 @@ def api_group(resources: Sequence[Resource], group: str) -> WireObject | None:
 
 
 def api_resource_list(
-    resources: Sequence[Resource], *, group: str, version: str, enable_watch: bool = True
+    resources: Sequence[Definition], *, group: str, version: str, enable_watch: bool = True
 ) -> WireObject | None:
     """``/apis/GROUP/VERSION``, or None when it is not served."""
     entries: list[WireObject] = []
     for resource, _ in served_in(resources, group=group, version=version):
         entries.append(_main_entry(resource, enable_watch=enable_watch))
-        if resource.status_strategy is not None:
+        if resource.has_status:
             entries.append(_status_entry(resource))
     if not entries:
         return None
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": entries}
 
 
-def group_versions(resources: Sequence[Resource]) -> dict[str, list[str]]:
+def group_versions(resources: Sequence[Definition]) -> dict[str, list[str]]:
     """The versions of each group; both in the order in which the resources name them, so the preferred first."""
     found: dict[str, list[str]] = {}
     for resource in resources:
@@ -71,7 +71,7 @@ def group_versions(resources: Sequence[Resource]) -> dict[str, list[str]]:
     return found
 
 
-def served_in(resources: Sequence[Resource], *, group: str, version: str) -> Iterator[tuple[Resource, Version]]:
+def served_in(resources: Sequence[Definition], *, group: str, version: str) -> Iterator[tuple[Definition, Version]]:
     """The resources of one group version, with their definition in it."""
     for resource in resources:
         found = resource.version(version) if resource.group == group else None
@@ -79,8 +79,10 @@ def served_in(resources: Sequence[Resource], *, group: str, version: str) -> Ite
             yield resource, found
 
 
-def main_verbs(*, enable_watch: bool) -> list[str]:
-    return [verb for verb in MAIN_VERBS if enable_watch or verb != "watch"]
+def main_verbs(resource: Definition, *, enable_watch: bool) -> list[str]:
+    """In kube-apiserver's order, which for native kinds is the alphabet's."""
+    verbs = [verb for verb in resource.verbs if enable_watch or verb != "watch"]
+    return sorted(verbs) if resource.native else verbs
 
 
 def storage_version_hash(resource: Resource) -> str:
@@ -94,23 +96,24 @@ def _group(group: str, versions: Sequence[str]) -> WireObject:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _main_entry(resource: Resource, *, enable_watch: bool) -> WireObject:
+def _main_entry(resource: Definition, *, enable_watch: bool) -> WireObject:
     entry: WireObject = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": False,
         "kind": resource.kind,
-        "verbs": main_verbs(enable_watch=enable_watch),
+        "verbs": main_verbs(resource, enable_watch=enable_watch),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = storage_version_hash(resource)
+    if isinstance(resource, Resource):
+        entry["storageVersionHash"] = storage_version_hash(resource)
     return entry
 
 
-def _status_entry(resource: Resource) -> WireObject:
+def _status_entry(resource: Definition) -> WireObject:
     return {
         "name": f"{resource.plural}/status",
         "singularName": "",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema, String
-from clusterregistry.registry.definitions import Resource, Version
+from clusterregistry.registry.definitions import Definition, Version
 
 META_PREFIX = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
@@ -55,15 +55,15 @@ def schema_name(kind: Kind) -> str:
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 
 
-def kind_of(resource: Resource, version: Version) -> Kind:
+def kind_of(resource: Definition, version: Version) -> Kind:
     return Kind(group=resource.group, version=version.name, kind=resource.kind)
 
 
-def list_kind_of(resource: Resource, version: Version) -> Kind:
+def list_kind_of(resource: Definition, version: Version) -> Kind:
     return Kind(group=resource.group, version=version.name, kind=resource.list_kind)
 
 
-def of_resource(resource: Resource, version: Version) -> dict[str, NamedSchema]:
+def of_resource(resource: Definition, version: Version) -> dict[str, NamedSchema]:
     """The kind and its list."""
     kind, list_kind = kind_of(resource, version), list_kind_of(resource, version)
     name = schema_name(kind)

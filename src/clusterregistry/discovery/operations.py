@@ -10,7 +10,7 @@ from clusterregistry.apis.meta.schemas import String
 from clusterregistry.discovery import parameters
 from clusterregistry.discovery.named_schemas import META_PREFIX, Kind, kind_of, list_kind_of, schema_name
 from clusterregistry.discovery.parameters import Parameter
-from clusterregistry.registry.definitions import Resource, Version
+from clusterregistry.registry.definitions import Definition, Version
 
 OBJECT_TYPES = ("application/json", "application/yaml")
 """How objects are sent and answered."""
@@ -105,7 +105,7 @@ _PATCH = _Verb(method="patch", action="patch", name="patch", what="the {}")
 class ResourceOperations:
     """The paths of one resource in one version."""
 
-    resource: Resource
+    resource: Definition
     version: Version
     enable_watch: bool = True
     patch_types: Sequence[str] = PATCH_TYPES
@@ -117,6 +117,8 @@ class ResourceOperations:
     def paths(self) -> list[Path]:
         collection = f"/apis/{self.resource.group}/{self.version.name}/{self.resource.plural}"
         pretty = [parameters.PRETTY]
+        if not self.resource.is_stored:
+            return [Path(path=collection, operations=[self._create()], parameters=pretty)]
         named = [self._name_parameter(), *pretty]
         found = [
             Path(
@@ -128,7 +130,7 @@ class ResourceOperations:
                 parameters=named,
             ),
         ]
-        if self.resource.status_strategy is not None:
+        if self.resource.has_status:
             operations = [self._read("Status"), self._replace("Status"), self._patch("Status")]
             found.append(Path(path=collection + "/{name}/status", operations=operations, parameters=named))
         return found

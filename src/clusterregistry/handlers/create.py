@@ -15,7 +15,7 @@ from clusterregistry.handlers.scope import Scope
 async def create(scope: Scope, request: Request) -> Answer:
     """Adds an object; 201 with the object as it is stored."""
     representation = wanted(scope, request)
-    media_type = negotiation.body_type(request.header("content-type"), built_in=scope.resource.built_in)
+    media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
     body = await request.body()
     options = write_options(request.query, "CreateOptions")
     warn = request.warnings.add

@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from clusterregistry.apis.meta import errors, field_errors, object_meta
-from clusterregistry.apis.meta.json_types import json_type
-from clusterregistry.apis.meta.object_meta import MetadataError
+from clusterregistry.apis.meta.json_types import ShapeError, json_type
 from clusterregistry.codecs import Decoded, DecodeError, json_codec, yaml_codec
 from clusterregistry.handlers.negotiation import PROTOBUF, YAML
-from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.scope import KindScope
 
 Object = dict[str, Any]
 Warn = Callable[[str], None]
+Type = tuple[str, str]
+"""apiVersion and kind."""
 
 _SHOWN_LIMIT = 30
 _NO_KIND = "couldn't get version/kind; json parse error: "
@@ -28,16 +29,17 @@ _GO_TYPE_META = (
 _LARGE = 64 * 1024
 
 
-async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
+async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
     """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400."""
+    default_type = scope.type if scope.resource.native else None
     try:
-        decoded = await decode_body(body, media_type, default_type=scope.type)
-        obj = _typed(decoded.value, body, default_type=scope.type if scope.resource.built_in else None)
+        decoded = await decode_body(body, media_type, default_type=default_type)
+        obj = _typed(decoded.value, body, default_type=default_type)
     except errors.APIError as error:
         message = f"the object provided is unrecognized (must be of type {scope.resource.kind}): {error}"
         raise errors.bad_request(f"{message} ({_summary(body)})") from None
-    if scope.resource.built_in:
-        _check_built_in_kind(scope, obj)
+    if scope.resource.native:
+        _check_native_kind(scope, obj)
     _check_version(scope, obj)
     paths = _tidied(scope, obj, warn=warn)
     # Of another kind nothing is known; it is refused for that alone.
@@ -51,22 +53,22 @@ async def decode_object(scope: Scope, body: bytes, media_type: str, *, field_val
     return obj
 
 
-async def decode_body(body: bytes, media_type: str, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
+async def decode_body(body: bytes, media_type: str, *, default_type: Type | None = None) -> Decoded:
     """The decoded body with its strict errors. Raises 400.
 
-    ``default_type`` is the apiVersion and kind of a body in protobuf that does not name them.
+    ``default_type`` is what the body of a native kind is when it does not say so.
     """
     if media_type == PROTOBUF:
-        return await _decode_protobuf(body, default_type)
+        return await _decode_protobuf(body, default_type or ("", ""))
     try:
         return await _decoded(yaml_codec.decode if media_type == YAML else json_codec.decode, body)
     except DecodeError as error:
-        if not body.strip():
+        if not body.strip() and default_type is None:
             raise errors.bad_request("Object 'Kind' is missing in ''") from None
         raise errors.bad_request(str(error) if media_type == YAML else f"{_NO_KIND}{error}") from None
 
 
-async def _decode_protobuf(body: bytes, default_type: tuple[str, str]) -> Decoded:
+async def _decode_protobuf(body: bytes, default_type: Type) -> Decoded:
     from clusterregistry.codecs import kubernetes_protobuf  # noqa: PLC0415 - dear to import, rarely needed
 
     try:
@@ -106,7 +108,7 @@ def no_object(value: Any) -> str:
     return f"{_NO_KIND}json: cannot unmarshal {found} into Go value of type {_GO_TYPE_META}"
 
 
-def _typed(value: Any, body: bytes, *, default_type: tuple[str, str] | None) -> Object:
+def _typed(value: Any, body: bytes, *, default_type: Type | None) -> Object:
     """The value as an object that names its kind; by default it is of ``default_type``. Raises 400."""
     if value is not None and not isinstance(value, dict):
         raise errors.bad_request(no_object(value))
@@ -125,7 +127,7 @@ def _typed(value: Any, body: bytes, *, default_type: tuple[str, str] | None) -> 
     return obj
 
 
-def _check_built_in_kind(scope: Scope, obj: Object) -> None:
+def _check_native_kind(scope: KindScope, obj: Object) -> None:
     kind, api_version = obj["kind"], obj["apiVersion"]
     if kind != scope.resource.kind:
         version = api_version.rpartition("/")[2]
@@ -133,7 +135,7 @@ def _check_built_in_kind(scope: Scope, obj: Object) -> None:
         raise errors.bad_request(f'{refused}: the body is of kind "{kind}" of "{api_version}"')
 
 
-def _check_version(scope: Scope, obj: Object) -> None:
+def _check_version(scope: KindScope, obj: Object) -> None:
     given = obj.get("apiVersion") or ""
     if given != scope.group_version:
         raise errors.bad_request(
@@ -141,48 +143,42 @@ def _check_version(scope: Scope, obj: Object) -> None:
         )
 
 
-def check_kind(scope: Scope, obj: Object) -> None:
+def check_kind(scope: KindScope, obj: Object) -> None:
     """An object of another kind is invalid, in the name of the kind that was sent. Raises 422."""
     if obj["kind"] != scope.resource.kind:
         raise wrong_kind(scope, obj)
 
 
-def wrong_kind(scope: Scope, obj: Object) -> errors.APIError:
+def wrong_kind(scope: KindScope, obj: Object) -> errors.APIError:
     kind = obj["kind"]
     wrong = field_errors.invalid("kind", kind, f"must be {scope.resource.kind}")
     return errors.invalid(group=scope.resource.group, kind=kind, name=obj["metadata"].get("name", ""), errors=[wrong])
 
 
-def _tidied(scope: Scope, obj: Object, *, warn: Warn) -> list[str]:
+def _tidied(scope: KindScope, obj: Object, *, warn: Warn) -> list[str]:
     try:
         return tidy(scope, obj, warn=warn)
-    except (MetadataError, DecodeError) as error:
+    except ShapeError as error:
         raise errors.bad_request(_cannot_be_handled(scope, str(error))) from None
 
 
-def _conformed(obj: Object) -> list[str]:
-    from clusterregistry.handlers import typed_decoding  # noqa: PLC0415 - needs protobuf, which is dear to import
-
-    return typed_decoding.conform(obj)
-
-
-def tidy(scope: Scope, obj: Object, *, warn: Warn, patched: bool = False) -> list[str]:
+def tidy(scope: KindScope, obj: Object, *, warn: Warn, patched: bool = False) -> list[str]:
     """Normalises metadata and drops what the schema does not know. Returns the paths of the unknown fields.
 
-    Raises MetadataError for metadata of a wrong shape, and DecodeError for a wrong type in a built-in kind.
+    Raises ShapeError for metadata of a wrong shape, and for all that does not fit a native kind.
     """
     metadata, unknown = object_meta.decode(obj.get("metadata"))
     for text in object_meta.deduplicate_owner_references(metadata, patched=patched):
         warn(text)
     obj["metadata"] = metadata
+    if scope.version.decode:
+        return unknown + scope.version.decode(obj)
     for text in scope.structural.rename_old_spellings(obj):
         warn(text)
-    if scope.resource.built_in and (obj.get("apiVersion"), obj["kind"]) == scope.type:
-        unknown += _conformed(obj)
     unknown += scope.structural.prune(obj)
     return unknown
 
 
-def _cannot_be_handled(scope: Scope, detail: str) -> str:
+def _cannot_be_handled(scope: KindScope, detail: str) -> str:
     kind = scope.resource.kind
     return f'{kind} in version "{scope.version.name}" cannot be handled as a {kind}: {detail}'

@@ -17,6 +17,7 @@ from clusterregistry.registry.listing import list_objects
 from clusterregistry.registry.objects import decoded
 
 _META_GROUP = "meta.k8s.io"
+_TYPE = ("v1", "DeleteOptions")
 
 
 async def delete(scope: Scope, request: Request) -> Answer:
@@ -51,8 +52,8 @@ async def _options(scope: Scope, request: Request) -> DeleteOptions:
     body = await request.body()
     if not body:
         return delete_options_from_query(request.query)
-    media_type = negotiation.body_type(request.header("content-type"), built_in=scope.resource.built_in)
-    value = (await decode_body(body, media_type, default_type=("v1", "DeleteOptions"))).value
+    media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
+    value = (await decode_body(body, media_type, default_type=_TYPE if scope.resource.native else None)).value
     if value is None:
         return DeleteOptions()
     if not isinstance(value, dict):

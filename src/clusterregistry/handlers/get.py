@@ -7,7 +7,7 @@ from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.request_info import truth
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer
-from clusterregistry.handlers.scope import Scope
+from clusterregistry.handlers.scope import KindScope, Scope
 from clusterregistry.registry.listing import parse_revision, wait_until_fresh
 
 
@@ -27,11 +27,11 @@ async def get(scope: Scope, request: Request) -> Answer:
     return representations.object_response(scope, kv, representation, include=include)
 
 
-def wanted(scope: Scope, request: Request) -> negotiation.Representation:
+def wanted(scope: KindScope, request: Request) -> negotiation.Representation:
     """The representation that a request asks for. Raises 406."""
     return negotiation.representation(
         request.header("accept"),
-        built_in=scope.resource.built_in,
+        native=scope.resource.native,
         pretty=request.query.first("pretty") if request.query_string else "",
         user_agent=request.header("user-agent"),
     )

@@ -18,7 +18,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = (JSON, YAML)
-BUILT_IN = (JSON, YAML, PROTOBUF)
+NATIVE = (JSON, YAML, PROTOBUF)
 """What the kinds of Kubernetes itself come in, and every Status."""
 
 JSON_PATCH = "application/json-patch+json"
@@ -54,11 +54,11 @@ class Representation:
 PLAIN = Representation()
 
 
-def representation(accept: str, *, built_in: bool = False, pretty: str = "", user_agent: str = "") -> Representation:
+def representation(accept: str, *, native: bool = False, pretty: str = "", user_agent: str = "") -> Representation:
     """The first representation of an ``Accept`` header that we have of a kind. Raises 406."""
-    wanted = _negotiate_built_in(accept) if built_in else _negotiate(accept)
+    wanted = _negotiate_native(accept) if native else _negotiate(accept)
     if wanted is None:
-        raise errors.not_acceptable(BUILT_IN if built_in else ACCEPTED)
+        raise errors.not_acceptable(NATIVE if native else ACCEPTED)
     return _PRETTY[wanted] if _wants_pretty(pretty, user_agent) else wanted
 
 
@@ -72,7 +72,7 @@ def watch_representation(accept: str) -> Representation:
 
 def status_representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
     """The same for a Status, which is never another kind and is always answered."""
-    accepted = (media_type for clause in clauses(accept) for media_type in BUILT_IN if clause.matches(media_type))
+    accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
     plain = Representation(next(accepted, JSON))
     asked = _negotiate(accept)
     indented = asked.pretty if asked else True  # who takes nothing that we have is a person with a browser
@@ -103,8 +103,8 @@ def _negotiate(accept: str) -> Representation | None:
 
 
 @remembered(512)
-def _negotiate_built_in(accept: str) -> Representation | None:
-    return _first_fitting(accept, BUILT_IN)
+def _negotiate_native(accept: str) -> Representation | None:
+    return _first_fitting(accept, NATIVE)
 
 
 def _first_fitting(accept: str, offered: Sequence[str]) -> Representation | None:
@@ -137,10 +137,10 @@ def patch_type(content_type: str) -> str:
     return media_type
 
 
-def body_type(content_type: str, *, built_in: bool = False) -> str:
+def body_type(content_type: str, *, native: bool = False) -> str:
     """The media type of a body of a kind; a missing one is JSON. Raises 415."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
-    accepted = BUILT_IN if built_in else ACCEPTED
+    accepted = NATIVE if native else ACCEPTED
     if media_type not in accepted:
         raise errors.unsupported_media_type(accepted)
     return media_type

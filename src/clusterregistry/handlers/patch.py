@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from clusterregistry.apis.meta import errors, field_errors
-from clusterregistry.apis.meta.object_meta import MetadataError
+from clusterregistry.apis.meta.json_types import ShapeError
 from clusterregistry.codecs import Decoded, DecodeError, json_codec
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.apply import application
@@ -92,7 +92,7 @@ class _Patch:
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
         try:
             unknown = tidy(scope, obj, warn=self._request.warnings.add, patched=True)
-        except (MetadataError, DecodeError) as error:
+        except ShapeError as error:
             raise _invalid(shown, str(error)) from None
         self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
         check_name(obj, name)

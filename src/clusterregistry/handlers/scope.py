@@ -11,7 +11,7 @@ from clusterregistry.apis.meta.object_meta_schema import whole_object
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.apply.ownership import Ownership, View
 from clusterregistry.codecs import json_codec
-from clusterregistry.registry.definitions import Resource, Version
+from clusterregistry.registry.definitions import Definition, Resource, Version
 from clusterregistry.registry.objects import decoded, served
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.strategy import Strategy
@@ -20,16 +20,12 @@ from clusterregistry.storage.interface import KeyValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """One served version of a resource, with its store and its watchers."""
+class KindScope:
+    """One served version of a kind: what it takes to read a body."""
 
-    resource: Resource
+    resource: Definition
     version: Version
     structural: Structural
-    store: Store
-    hub: Hub
-    ownerships: Mapping[str, Ownership]
-    """How managed fields are kept, by subresource."""
 
     @property
     def group_version(self) -> str:
@@ -39,6 +35,17 @@ class Scope:
     def type(self) -> tuple[str, str]:
         """``apiVersion`` and ``kind`` of its objects."""
         return self.group_version, self.resource.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope(KindScope):
+    """One served version of a resource, with its store and its watchers."""
+
+    resource: Resource
+    store: Store
+    hub: Hub
+    ownerships: Mapping[str, Ownership]
+    """How managed fields are kept, by subresource."""
 
     @property
     def is_stored_version(self) -> bool:
@@ -71,7 +78,7 @@ class Scope:
         return errors.method_not_supported(group=self.resource.group, resource=self.resource.plural, action=verb)
 
 
-def group_version(resource: Resource, version: Version) -> str:
+def group_version(resource: Definition, version: Version) -> str:
     """``GROUP/VERSION``, as ``apiVersion`` has it."""
     return f"{resource.group}/{version.name}" if resource.group else version.name
 

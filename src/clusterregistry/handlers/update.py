@@ -22,7 +22,7 @@ Object = dict[str, Any]
 async def update(scope: Scope, request: Request) -> Answer:
     """Replaces an object; creates it (201) where the kind allows that and the user may create."""
     representation = wanted(scope, request)
-    media_type = negotiation.body_type(request.header("content-type"), built_in=scope.resource.built_in)
+    media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
     body = await request.body()
     options = write_options(request.query, "UpdateOptions")
     warn = request.warnings.add

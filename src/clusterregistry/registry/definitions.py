@@ -15,6 +15,7 @@ from clusterregistry.apis.meta.schemas import Object as ObjectSchema
 from clusterregistry.registry.strategy import Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
+Decode = Callable[[dict[str, Any]], list[str]]
 Cell = Callable[[dict[str, Any]], Any]
 
 MAIN_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -49,18 +50,19 @@ class Version:
 
     name: str
     schema: ObjectSchema
-    columns: Sequence[Column]
+    columns: Sequence[Column] = ()
+    decode: Decode | None = None
+    """Brings what a client sent into the form of the kind, in place; gives the paths of what is unknown.
+
+    Raises ShapeError. None: what the schema does not know is pruned, and the strategy validates the types.
+    """
     to_storage: Convert = same
     from_storage: Convert = same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A kind that is served, root-scoped, and what can be done with it. The first version is the preferred one.
-
-    ``built_in``: as kube-apiserver does with its own kinds, and not with custom resources, bodies may be protobuf,
-    a body need not name its kind, and a value of a wrong type is 400. ``codecs.kubernetes_messages`` has its messages.
-    """
+    """A kind that is served, root-scoped, and what can be done with it. The first version is the preferred one."""
 
     group: str
     kind: str
@@ -68,9 +70,14 @@ class Definition:
     singular: str
     versions: Sequence[Version]
     verbs: Sequence[str] = MAIN_VERBS
-    built_in: bool = False
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
+    native: bool = False
+    """Whether it behaves as a kind that is compiled into kube-apiserver, rather than as a custom resource.
+
+    Native kinds also travel as protobuf (``codecs.kubernetes_messages``), a body need not say that it is of the kind,
+    and one that is of another kind is 400.
+    """
 
     @property
     def list_kind(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,14 +29,16 @@ from clusterregistry.authz import modes
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.discovery.contents import Served
 from clusterregistry.discovery.endpoints import Discovery
+from clusterregistry.handlers.review import ReviewScope, review_scope
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
 from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.registry.cluster.secret_lint import credential_in
-from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.definitions import Definition, Resource
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
+from clusterregistry.reviews.interface import Review
 from clusterregistry.serving import chain, metrics, remote
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.health import Check, Health, ping
@@ -171,7 +173,12 @@ def _assemble(
     options: CompletedOptions, served: list[_Served], others: Remote, *, audit: Audit | None, audit_counts: Counts
 ) -> Server:
     scopes = _scopes(served)
-    request_metrics = RequestMetrics(scopes.keys())
+    tokens = [*_tokens(options.authentication.token_auth_file), *others.tokens]
+    policy = Policy()
+    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=others.modes)
+    reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=_now)
+    review_scopes = _review_scopes(reviews)
+    request_metrics = RequestMetrics([*scopes, *review_scopes])
     registry = metrics.make_registry(
         request_metrics,
         audit_counts,
@@ -179,10 +186,10 @@ def _assemble(
         watches=lambda: sum(one.hub.watchers for one in served),
     )
     stopping, trust = Stopping(), Trust(proxies_are_named=bool(options.front_proxy.requestheader_allowed_names))
-    policy = Policy()
     routes = Routes(
         scopes=scopes,
-        discovery=_discovery(options, served),
+        reviews=review_scopes,
+        discovery=_discovery(options, [*(one.resource for one in served), *(review.definition for review in reviews)]),
         health=Health(_checks(stopping, _storage_check(served))),
         registry=registry,
         watch_settings=_watch_settings(options, request_metrics),
@@ -192,11 +199,11 @@ def _assemble(
         authenticator=authenticators.in_order(
             front_proxy=_front_proxy(options, trust),
             clients=trust.clients,
-            tokens=[*_tokens(options.authentication.token_auth_file), *others.tokens],
+            tokens=tokens,
             anonymous=options.authentication.anonymous_auth,
         ),
         proxy_headers=_proxy_headers(options.front_proxy),
-        authorizer=modes.in_order(options.authorization.authorization_mode, policy, made=others.modes),
+        authorizer=authorizer,
         filtered_lists=options.authorization.authorization_filtered_lists,
         metrics=request_metrics,
         reading=_seats(options.limits.max_requests_inflight),
@@ -227,9 +234,17 @@ def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:
     }
 
 
-def _discovery(options: CompletedOptions, served: list[_Served]) -> Discovery:
+def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], ReviewScope]:
+    return {
+        (review.definition.group, version.name, review.definition.plural): review_scope(review, version, now=_now)
+        for review in reviews
+        for version in review.definition.versions
+    }
+
+
+def _discovery(options: CompletedOptions, definitions: Sequence[Definition]) -> Discovery:
     return Discovery(
-        Served(resources=[one.resource for one in served], enable_watch=options.features.enable_watch),
+        Served(resources=definitions, enable_watch=options.features.enable_watch),
         server_address=options.server_url.removeprefix("https://"),
         title="Cluster registry",
         version=__version__,

@@ -18,6 +18,7 @@ from clusterregistry.handlers.patch import patch
 from clusterregistry.handlers.request_info import check_path_name
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import JSON, Answer, Response, json_response, page_not_found
+from clusterregistry.handlers.review import ReviewScope, review
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import update, without_name
 from clusterregistry.handlers.watch import WatchSettings, watch
@@ -44,16 +45,19 @@ _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 class Routes:
     """The innermost handler: resources by group, version and name; everything else by path."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is served, all by keyword
         self,
         *,
         scopes: Mapping[tuple[str, str, str], Scope],
+        reviews: Mapping[tuple[str, str, str], ReviewScope],
         discovery: Discovery,
         health: Health,
         registry: CollectorRegistry,
         watch_settings: WatchSettings | None,
     ) -> None:
         self._scopes = scopes
+        self._reviews = reviews
+        self._groups_of_reviews = {(group, version) for group, version, _ in reviews}
         self._discovery = discovery
         self._health = health
         self._registry = registry
@@ -64,6 +68,8 @@ class Routes:
         if not info.is_resource:
             return self._path(request)
         scope = self._scopes.get((info.group, info.version, info.resource))
+        if scope is None and (info.group, info.version) in self._groups_of_reviews:
+            return await self._review(request)
         if scope is None or info.namespace:
             return self._unknown(request.path)
         if info.verb == "watch":
@@ -86,6 +92,16 @@ class Routes:
         if verb is None:
             raise scope.not_supported(info.verb)
         return verb
+
+    async def _review(self, request: Request) -> Answer:
+        """Raises 404 for a name and 405 for any verb but create: there is nothing that could be read."""
+        info = request.info
+        scope = self._reviews.get((info.group, info.version, info.resource))
+        if scope is None or len(info.parts) > 1 or info.namespace:
+            raise errors.no_such_resource()
+        if info.verb != "create":
+            raise errors.method_not_allowed()
+        return await review(scope, request)
 
     async def _watch(self, scope: Scope, request: Request) -> Answer:
         if self._watch_settings is None or request.method not in ("GET", "HEAD"):

@@ -63,11 +63,11 @@ class FieldSelector:
 EVERYTHING = FieldSelector(())
 
 
-def parse_field_selector(text: str, supported: Sequence[str] = (NAME,)) -> FieldSelector:
-    """The selector that ``text`` spells. Raises SelectorError, also for a field that is not ``supported``."""
+def parse_field_selector(text: str, supported: Sequence[str] | None = (NAME,)) -> FieldSelector:
+    """The selector that ``text`` spells. Raises SelectorError, also for a field not ``supported`` (None: all are)."""
     selector = _parse(text) if text else EVERYTHING
     for term in selector.terms:
-        if term.field not in supported:
+        if supported is not None and term.field not in supported:
             raise SelectorError(f"field label not supported: {term.field}")
     return selector
 

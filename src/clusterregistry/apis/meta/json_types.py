@@ -15,6 +15,10 @@ _NAMES = {
 }
 
 
+class ShapeError(ValueError):
+    """A value whose shape is wrong. ``str()`` of it is the end of the 400's message, in the words of Go's decoder."""
+
+
 def json_type(value: Any) -> str:
     """``string``, ``number``, ...: never fails for what JSON can hold."""
     return _NAMES[type(value)]

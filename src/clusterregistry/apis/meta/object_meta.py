@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from clusterregistry.apis.meta import times
-from clusterregistry.apis.meta.json_types import json_type
+from clusterregistry.apis.meta.json_types import ShapeError, json_type
 
 Metadata = dict[str, Any]
 
 _INT64 = range(-(2**63), 2**63)
 
 
-class MetadataError(ValueError):
-    """Metadata whose shape is wrong. ``str()`` of it is the end of the 400's message, in the words of Go's decoder."""
+class MetadataError(ShapeError):
+    """Metadata whose shape is wrong."""
 
 
 class Decoded(NamedTuple):

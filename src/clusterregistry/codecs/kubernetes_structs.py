@@ -10,8 +10,7 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from clusterregistry.apis.meta.json_types import json_type
-from clusterregistry.codecs.decoding import DecodeError
+from clusterregistry.apis.meta.json_types import ShapeError, json_type
 from clusterregistry.codecs.kubernetes_messages import CLASSES, KINDS
 from clusterregistry.codecs.kubernetes_values import from_message, into_message
 
@@ -25,7 +24,7 @@ _LISTS = {"ExtraValue"}
 def conform(obj: Object) -> list[str]:
     """Brings an object of a known kind into the form that Go would give it, in place; the paths of unknown fields.
 
-    Raises DecodeError for a value that is not of its type.
+    They are in the order of the document. Raises ShapeError for a value that is not of its type.
     """
     message = CLASSES[KINDS[obj["apiVersion"], obj["kind"]]]()
     own = {name: value for name, value in obj.items() if name not in _COMMON}
@@ -87,7 +86,7 @@ class _Field:
         if type(value) is not wanted:
             struct = self._field.full_name.split(".")[-2]
             where, found = f"{struct}.{'.'.join(self._go_path)}", json_type(value)
-            raise DecodeError(f"json: cannot unmarshal {found} into Go struct field {where} of type {go_type}")
+            raise ShapeError(f"json: cannot unmarshal {found} into Go struct field {where} of type {go_type}")
         return value
 
     def _go_type(self) -> str:

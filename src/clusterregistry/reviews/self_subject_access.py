@@ -1,0 +1,26 @@
+"""SelfSubjectAccessReview: may I do this? What ``kubectl auth can-i`` asks."""
+
+from __future__ import annotations
+
+from clusterregistry.apis.authorization import GROUP
+from clusterregistry.apis.authorization.v1 import VERSION
+from clusterregistry.apis.authorization.v1.types import SELF_SUBJECT_ACCESS_REVIEW
+from clusterregistry.apis.authorization.v1.validation import validate_self_access
+from clusterregistry.authn.users import User
+from clusterregistry.authz.interface import Authorizer
+from clusterregistry.reviews.access_attributes import access_status, check
+from clusterregistry.reviews.interface import Object, answered, definition
+
+
+class SelfSubjectAccessReviews:
+    definition = definition(
+        group=GROUP, version=VERSION, kind="SelfSubjectAccessReview", schema=SELF_SUBJECT_ACCESS_REVIEW
+    )
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def answer(self, question: Object, user: User) -> Object:
+        spec = question.get("spec", {})
+        check(question, validate_self_access(spec))
+        return answered(question, await access_status(self._authorizer, spec, user))
