@@ -151,6 +151,7 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
     ("body", "told"),
     [
         (b"", "empty data"),
+        (MAGIC, "empty body"),
         (b"{}", "expected prefix"),
         (b"k8s", "expected prefix"),
         (MAGIC + b"\xff\xff", "the envelope is malformed or cut off"),

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.handlers import negotiation
-from clusterregistry.handlers.negotiation import JSON, PATCH_TYPES, YAML, body_type, patch_type, representation
+from clusterregistry.handlers.negotiation import (
+    JSON,
+    PATCH_TYPES,
+    PROTOBUF,
+    YAML,
+    body_type,
+    patch_type,
+    representation,
+)
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -76,3 +84,25 @@ def test_a_patch_must_name_its_type_as_it_is_spelt(content_type: str) -> None:
     with pytest.raises(APIError) as caught:
         patch_type(content_type)
     assert caught.value.code == 415
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind", "media_type"),
+    [
+        (PROTOBUF, "", PROTOBUF),
+        (f"{PROTOBUF},{JSON}", "", PROTOBUF),
+        (f"{PROTOBUF};q=0.5,{JSON}", "", JSON),
+        ("*/*", "", JSON),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,{TABLE}", "Table", JSON),
+    ],
+)
+def test_native_kinds_come_in_protobuf_but_their_tables_do_not(accept: str, kind: str, media_type: str) -> None:
+    found = representation(accept, native=True)
+    assert (found.kind, found.media_type) == (kind, media_type)
+
+
+def test_other_kinds_have_no_protobuf() -> None:
+    assert answered(lambda: representation(PROTOBUF).media_type) == 406
+    assert answered(lambda: body_type(PROTOBUF)) == 415
+    assert answered(lambda: body_type(PROTOBUF, native=True)) == PROTOBUF
+    assert negotiation.watch_representation(f"{PROTOBUF},{JSON}").media_type == JSON

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusterregistry.codecs import kubernetes_protobuf
 from tests.api.clients import Client
-from tests.api.in_process import InProcessClient
+from tests.api.in_process import InProcess, InProcessClient
 
 AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
 ACCESS = f"{AUTHORIZATION}/selfsubjectaccessreviews"
@@ -163,3 +165,40 @@ def test_openapi_describes_reviews_and_their_creation_alone(local: InProcessClie
         "extra",
         "uid",
     }
+
+
+ALL = [
+    f"{AUTHENTICATION}/selfsubjectreviews",
+    f"{AUTHENTICATION}/tokenreviews",
+    ACCESS,
+    f"{AUTHORIZATION}/selfsubjectrulesreviews",
+    f"{AUTHORIZATION}/subjectaccessreviews",
+]
+NAMES = ["metadata", "spec", "status", "user", "groups", "extra", "token", "audiences", "namespace", "verb", "key"]
+NESTED = [
+    "resourceAttributes",
+    "nonResourceAttributes",
+    "fieldSelector",
+    "rawSelector",
+    "requirements",
+    "key",
+    "values",
+]
+bodies = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(NAMES + NESTED), below, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(path=st.sampled_from(ALL), body=bodies)
+def test_no_question_is_too_odd_for_an_answer(in_process: InProcess, path: str, body: Any) -> None:
+    answer = in_process.client().request("POST", path, body=json.dumps(body).encode(), headers={"Content-Type": JSON})
+    assert answer.status in (201, 400, 422), answer.body
+
+
+@given(path=st.sampled_from(ALL), body=st.binary(max_size=64))
+def test_no_bytes_are_too_odd_for_an_answer(in_process: InProcess, path: str, body: bytes) -> None:
+    sent = kubernetes_protobuf.MAGIC + body
+    answer = in_process.client().request("POST", path, body=sent, headers={"Content-Type": PROTOBUF})
+    assert answer.status in (201, 400, 422), answer.body

@@ -30,6 +30,8 @@ def decode(body: bytes, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
     if not body.startswith(MAGIC):
         prefix = " ".join(map(str, MAGIC))
         raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
+    if len(body) == len(MAGIC):
+        raise DecodeError("empty body")
     envelope = _parsed(_UNKNOWN, body[len(MAGIC) :], "the envelope")
     if envelope.contentEncoding:
         raise DecodeError(f"the envelope's content encoding {envelope.contentEncoding!r} is not supported")
