@@ -15,7 +15,8 @@ from clusterregistry.audit.rendering import Renderer
 from clusterregistry.audit.trails import LARGEST_NAMING_BODY, Event, Trail
 from clusterregistry.authn.users import User
 from clusterregistry.authz.interface import Decision, Verdict
-from clusterregistry.handlers.responses import Response, json_response, text_response
+from clusterregistry.codecs import kubernetes_protobuf
+from clusterregistry.handlers.responses import PROTOBUF, Response, json_response, text_response
 from clusterregistry.registry.cluster.secret_lint import credential_in
 from tests.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.audit.trails import RECEIVED, Sent, trail
@@ -266,3 +267,17 @@ def test_what_was_sent_is_no_name_unless_it_is_one() -> None:
     odd = {"apiVersion": GROUP_VERSION, "metadata": {"name": 7, "uid": {}}}
     assert answered(creation(odd), json_response({}))["objectRef"].keys() == {"resource", "apiGroup", "apiVersion"}
     assert answered(creation({"metadata": 7}), json_response({}))["objectRef"]["resource"] == "clusters"
+
+
+def test_bodies_in_protobuf_are_told_as_json() -> None:
+    review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}}
+    encoded = kubernetes_protobuf.encode(review)
+    request = Sent(
+        "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=encoded, content_type=PROTOBUF.decode()
+    )
+    event = answered(request, Response(201, PROTOBUF, (encoded,)))
+    assert (event["requestObject"], event["responseObject"]) == (review, review)
+
+
+def test_a_body_that_is_no_protobuf_is_left_out() -> None:
+    assert bodies.decoded(b"k8s", PROTOBUF.decode()) is None

@@ -19,21 +19,30 @@ class _TooLarge:
 
 
 TOO_LARGE: Final = _TooLarge()
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def decoded(body: bytes, content_type: str) -> Any:
-    """The value of a body in JSON or YAML; TOO_LARGE, or None for any other, and for what is neither."""
+    """The value of a body in JSON, YAML or protobuf; TOO_LARGE, or None for any other, and for what is none of them."""
     media_type = content_type.partition(";")[0].strip().lower()
-    if not body or not media_type.endswith(("json", "yaml")):
+    if not body or not media_type.endswith(("json", "yaml", _PROTOBUF)):
         return None
     if len(body) > (LARGEST_YAML if media_type.endswith("yaml") and body[:1] != b"{" else LARGEST):
         return TOO_LARGE
     try:
+        if media_type == _PROTOBUF:
+            return _protobuf(body)
         if media_type.endswith("yaml"):
             return yaml_codec.decode(body).value
         return _json(body)
     except DecodeError:
         return None
+
+
+def _protobuf(body: bytes) -> Any:
+    from clusterregistry.codecs import kubernetes_protobuf  # noqa: PLC0415 - who answered has imported it by now
+
+    return kubernetes_protobuf.decode(body).value
 
 
 def _json(body: bytes) -> Any:

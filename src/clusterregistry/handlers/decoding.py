@@ -7,6 +7,7 @@ and values of the rest are validation's business; only what cannot be taken for 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +28,17 @@ _GO_TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 _LARGE = 64 * 1024
+_PROTOBUF_CODEC = "clusterregistry.codecs.kubernetes_protobuf"
+_STRUCTS = "clusterregistry.codecs.kubernetes_structs"
+_modules: dict[str, Any] = {}
 
 
 async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
     """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400."""
-    default_type = scope.type if scope.resource.native else None
+    default_type = None
+    if scope.resource.native:
+        default_type = scope.type
+        await _loaded(_STRUCTS)
     try:
         decoded = await decode_body(body, media_type, default_type=default_type)
         obj = _typed(decoded.value, body, default_type=default_type)
@@ -69,12 +76,18 @@ async def decode_body(body: bytes, media_type: str, *, default_type: Type | None
 
 
 async def _decode_protobuf(body: bytes, default_type: Type) -> Decoded:
-    from clusterregistry.codecs import kubernetes_protobuf  # noqa: PLC0415 - dear to import, rarely needed
-
+    codec = await _loaded(_PROTOBUF_CODEC)
     try:
-        return await _decoded(lambda each: kubernetes_protobuf.decode(each, default_type=default_type), body)
+        return await _decoded(lambda each: codec.decode(each, default_type=default_type), body)
     except DecodeError as error:
         raise errors.bad_request(str(error)) from None
+
+
+async def _loaded(module: str) -> Any:
+    """A module that is dear to import and rarely needed: where it is needed first, nobody else waits for it."""
+    if module not in _modules:  # not sys.modules: there it stands while it is still being made
+        _modules[module] = await asyncio.to_thread(importlib.import_module, module)
+    return _modules[module]
 
 
 async def decode_json(body: bytes) -> Decoded:
