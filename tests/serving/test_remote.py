@@ -199,7 +199,7 @@ def test_a_webhook_that_must_answer_denies_while_it_is_down(
         ),
     ],
 )
-def test_a_file_with_mistakes_keeps_the_server_from_starting(
+def test_a_file_with_mistakes_keeps_the_server_from_starting(  # noqa: PLR0913, PLR0917 - fixtures and parameters
     tmp_path: Path,
     flags: list[str],
     content: str,
