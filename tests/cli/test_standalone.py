@@ -30,11 +30,9 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     """Runs ``standalone`` with something else in the server's place."""
 
     def run(serve: Serve, *arguments: str) -> int:
-        def in_its_place(
-            completed: CompletedOptions, *, prepare: Callable[[], None], on_ready: Callable[[], None]
-        ) -> int:
-            prepare()
-            return serve(completed, on_ready)
+        def in_its_place(completed: CompletedOptions, occasions: running.Occasions) -> int:
+            occasions.prepare()
+            return serve(completed, occasions.on_ready)
 
         monkeypatch.setattr(running, "serve", in_its_place)
         return main(["standalone", f"--data-dir={tmp_path / 'data'}", *arguments], {})
