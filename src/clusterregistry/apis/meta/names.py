@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable
+from typing import NamedTuple
 
 from clusterregistry.apis.meta.remembering import remembered
 
@@ -63,6 +65,28 @@ def generate_name_errors(prefix: str) -> Messages:
     if len(prefix) > 1 and prefix.endswith("-"):
         prefix = prefix[:-2] + "a"  # kube-apiserver checks the prefix with its last two characters replaced
     return name_errors(prefix)
+
+
+def path_segment_errors(name: str) -> Messages:
+    """What keeps ``name`` from being one segment of a path: all that some kinds ask of their names."""
+    if name in {".", ".."}:
+        return (f"may not be '{name}'",)
+    return path_segment_prefix_errors(name)
+
+
+def path_segment_prefix_errors(prefix: str) -> Messages:
+    return tuple(f"may not contain '{character}'" for character in "/%" if character in prefix)
+
+
+class NameRule(NamedTuple):
+    """What a kind asks of names, and of the prefixes that names are generated from."""
+
+    name: Callable[[str], Messages]
+    prefix: Callable[[str], Messages]
+
+
+SUBDOMAINS = NameRule(name_errors, generate_name_errors)
+PATH_SEGMENTS = NameRule(path_segment_errors, path_segment_prefix_errors)
 
 
 @remembered(_CACHED)

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
-from clusterregistry.apis.meta.names import (
-    generate_name_errors,
-    label_key_errors,
-    label_value_errors,
-    name_errors,
-    size,
-)
+from clusterregistry.apis.meta.names import SUBDOMAINS, NameRule, label_key_errors, label_value_errors, size
 from clusterregistry.apis.meta.object_meta import Metadata
 
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -30,9 +24,9 @@ _STANDARD_FINALIZERS = frozenset((ORPHAN, FOREGROUND, "kubernetes"))
 _SERVER_SET = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def validate_create(metadata: Metadata) -> list[FieldError]:
+def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
     """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
-    errors = _validate_names(metadata)
+    errors = _validate_names(metadata, names)
     if metadata.get("namespace"):
         errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
     if (generation := metadata.get("generation", 0)) < 0:
@@ -84,15 +78,25 @@ def validate_finalizers(finalizers: list[str] | tuple[str, ...]) -> list[FieldEr
     return errors
 
 
-def _validate_names(metadata: Metadata) -> list[FieldError]:
+def validate_qualified_finalizers(metadata: Metadata) -> list[FieldError]:
+    """What kinds that are compiled into kube-apiserver ask in addition: a domain, or one of the standard names."""
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        field_errors.invalid(f"metadata.finalizers[{index}]", finalizer, detail)
+        for index, finalizer in enumerate(metadata.get("finalizers", ()))
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
+    ]
+
+
+def _validate_names(metadata: Metadata, names: NameRule) -> list[FieldError]:
     errors: list[FieldError] = []
     if prefix := metadata.get("generateName"):
-        errors += [field_errors.invalid("metadata.generateName", prefix, text) for text in generate_name_errors(prefix)]
+        errors += [field_errors.invalid("metadata.generateName", prefix, text) for text in names.prefix(prefix)]
     name = metadata.get("name")
     if not name:
         errors.append(field_errors.required("metadata.name", "name or generateName is required"))
     else:
-        errors += [field_errors.invalid("metadata.name", name, text) for text in name_errors(name)]
+        errors += [field_errors.invalid("metadata.name", name, text) for text in names.name(name)]
     return errors
 
 

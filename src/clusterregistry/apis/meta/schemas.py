@@ -17,9 +17,13 @@ ListType = Literal["atomic", "set", "map"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Any value. The subclasses say which."""
+    """Any value. The subclasses say which.
+
+    ``type_name`` is what Go calls the type, for a kind that kube-apiserver has compiled in: messages name it.
+    """
 
     description: str = ""
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
