@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from clusterregistry.authz.union import Union
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.cluster import cluster_resource
+from clusterregistry.registry.clusterrole import cluster_role_resource
+from clusterregistry.registry.clusterrolebinding import cluster_role_binding_resource
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.reviews.interface import Review
 from clusterregistry.reviews.self_subject import SelfSubjectReviews
@@ -20,7 +22,11 @@ from clusterregistry.reviews.token_review import TokenReviews, TokenSource
 
 
 def resources(options: CompletedOptions) -> Sequence[Resource]:
-    return (cluster_resource(options.features.secret_lint),)
+    return (
+        cluster_resource(options.features.secret_lint),
+        cluster_role_binding_resource(),
+        cluster_role_resource(),
+    )
 
 
 def reviews(*, authorizer: Union, tokens: Sequence[TokenSource], now: Callable[[], str]) -> Sequence[Review]:

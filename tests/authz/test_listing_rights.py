@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from clusterregistry.authn.users import ANONYMOUS_USER, MASTERS, authenticated
-from clusterregistry.authz import modes
+from clusterregistry.authn.users import MASTERS, authenticated
 from clusterregistry.authz.always import AlwaysAllow, AlwaysDeny
 from clusterregistry.authz.interface import (
     NO_OPINION,
@@ -16,7 +15,6 @@ from clusterregistry.authz.interface import (
     UserRules,
 )
 from clusterregistry.authz.privileged_groups import PrivilegedGroups
-from clusterregistry.authz.public_paths import DISCOVERY, PUBLIC
 from clusterregistry.authz.rbac.authorizer import RBACAuthorizer
 from clusterregistry.authz.union import Union
 from tests.authz.rbac.policies import GROUP, a_rule, bound, policy_of
@@ -63,15 +61,6 @@ def test_rules_are_incomplete_when_somebody_says_so() -> None:
 
     assert isinstance(KnowsSome(), RuleLister)
     assert Union([KnowsSome(), named("a")]).rules_of(JANE).incomplete
-
-
-def test_paths_that_all_may_read_are_listed_for_those_who_may() -> None:
-    union = modes.default_roles()
-    assert isinstance(union, RuleLister)
-    public = PathRule(verbs=("get",), non_resource_urls=PUBLIC)
-    assert union.rules_of(ANONYMOUS_USER).path_rules == (public,)
-    discovery = PathRule(verbs=("get",), non_resource_urls=DISCOVERY)
-    assert union.rules_of(JANE).path_rules == (public, discovery)
 
 
 def test_names_of_several_are_joined() -> None:

@@ -24,6 +24,7 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/security/roles.md": (OLDEST, NEWEST),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/security/certificates.md": (NEWEST,),
     "docs/guides/storage.md": (NEWEST,),

@@ -13,7 +13,7 @@ import clusterregistry
 
 ROOT = Path(clusterregistry.__file__).parent
 GENERIC = ["handlers", "registry", "storage", "patching", "codecs", "apis/meta", "authn"]
-PARTICULAR = [ROOT / "registry" / "cluster"]
+PARTICULAR = [ROOT / "registry" / name for name in ("cluster", "clusterrole", "clusterrolebinding", "rbac")]
 KIND = re.compile(r"cluster(?!registry\b)", re.IGNORECASE)
 NOT_THE_KIND = re.compile(r"clusterName|clusterrole|WithClusterBreakingPotential", re.IGNORECASE)
 """A field that the metadata of every kind once had, kinds of RBAC, and an option of every deletion."""

@@ -121,7 +121,8 @@ class Ownership:
 
     def _updated(self, managed: Managed, live: Object, obj: Object, *, manager: str) -> Managed:
         managed = self._fitting(managed)
-        changes = self._changes(live, obj)
+        # A new object is compared with an empty one, whose fields are null in kube-apiserver.
+        changes = self._changes(live, obj if live else {key: part for key, part in obj.items() if part is not None})
         if changes != NO_CHANGE:
             self._release(managed, live, obj, changes=changes)
             if gained := difference(changes.gained, _NAME):

@@ -8,7 +8,6 @@ from clusterregistry.authn.users import MASTERS
 from clusterregistry.authz.always import AlwaysAllow, AlwaysDeny
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.privileged_groups import PrivilegedGroups
-from clusterregistry.authz.public_paths import discovery, public_information
 from clusterregistry.authz.rbac.authorizer import RBACAuthorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.authz.union import Union
@@ -18,19 +17,8 @@ WEBHOOK = "Webhook"
 ALWAYS_ALLOW = "AlwaysAllow"
 ALWAYS_DENY = "AlwaysDeny"
 
-
-def default_roles() -> Authorizer:
-    """What RBAC gives without any role of the operator's: only the public paths and discovery."""
-    return Union((public_information(), discovery()))
-
-
-def rbac(policy: Policy) -> Authorizer:
-    """The roles of a policy, and the default roles."""
-    return Union((RBACAuthorizer(policy), default_roles()))
-
-
 MODES: dict[str, Callable[[Policy], Authorizer]] = {
-    RBAC: rbac,
+    RBAC: RBACAuthorizer,
     ALWAYS_ALLOW: lambda _: AlwaysAllow(),
     ALWAYS_DENY: lambda _: AlwaysDeny(),
 }

@@ -22,5 +22,6 @@ async def create(scope: Scope, request: Request) -> Answer:
     obj = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
     scope.ownership_for("").record_update(None, obj, manager=field_manager(request, options))
-    kv = await scope.store.create(scope.version.to_storage(obj), dry_run=options.dry_run, warn=warn)
+    admit = scope.admit_for(request.user, request.info.name)
+    kv = await scope.store.create(scope.version.to_storage(obj), dry_run=options.dry_run, warn=warn, admit=admit)
     return representations.object_response(scope, kv, representation, status=201)

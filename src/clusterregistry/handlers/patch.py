@@ -47,6 +47,7 @@ async def patch(scope: Scope, request: Request) -> Answer:
         warn=request.warnings.add,
         create=is_apply and not request.info.subresource,
         before_create=partial(require, request, "create"),
+        admit=scope.admit_for(request.user, request.info.name),
     )
     status = 201 if written.created else 200
     return representations.object_response(scope, written.kv, representation, status=status)

@@ -80,16 +80,18 @@ def list_response(scope: Scope, listed: Listed, representation: Representation, 
 
 def _list_parts(scope: Scope, listed: Listed, representation: Representation, *, include: str) -> Iterator[bytes]:
     metadata = list_metadata(listed)
+    if representation.kind or scope.resource.native:
+        metadata = {name: value for name, value in metadata.items() if value != ""}
     if representation.kind == TABLE:
         now, version = time.time(), representation.version
-        yield tables.table_head({k: v for k, v in metadata.items() if v != ""}, version, _columns(scope))
+        yield tables.table_head(metadata, version, _columns(scope))
         rows = (tables.row_bytes(scope, kv, include=include, version=version, now=now) for kv in listed.items)
         yield from _separated(rows)
         yield b"]}\n"
     elif representation.kind:
         version = representation.version
         yield b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%s","metadata":' % version.encode()
-        yield orjson.dumps({k: v for k, v in metadata.items() if v != ""}) + b',"items":['
+        yield orjson.dumps(metadata) + b',"items":['
         yield from _separated(tables.partial_metadata(tables.metadata_bytes(scope, kv), version) for kv in listed.items)
         yield b"]}\n"
     else:
@@ -99,7 +101,7 @@ def _list_parts(scope: Scope, listed: Listed, representation: Representation, *,
 
 
 def list_metadata(listed: Listed) -> dict[str, Any]:
-    """In kube-apiserver's order; ``continue`` is there even when it is empty."""
+    """In kube-apiserver's order; lists of custom resources have ``continue`` even when it is empty."""
     metadata: dict[str, Any] = {"continue": listed.continue_token}
     if listed.remaining is not None:
         metadata["remainingItemCount"] = listed.remaining

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.object_meta_schema import whole_object
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.apply.ownership import Ownership, View
+from clusterregistry.authn.users import User
 from clusterregistry.codecs import json_codec
+from clusterregistry.registry.admission import Admission, Admit
 from clusterregistry.registry.definitions import Definition, Resource, Version
 from clusterregistry.registry.objects import decoded, served
 from clusterregistry.registry.store import Store
@@ -46,6 +49,8 @@ class Scope(KindScope):
     hub: Hub
     ownerships: Mapping[str, Ownership]
     """How managed fields are kept, by subresource."""
+    admission: Admission | None = None
+    """What a write needs besides being authorized, for kinds where that depends on the object."""
 
     @property
     def is_stored_version(self) -> bool:
@@ -72,6 +77,10 @@ class Scope(KindScope):
 
     def ownership_for(self, subresource: str) -> Ownership:
         return self.ownerships[subresource]
+
+    def admit_for(self, user: User, name: str) -> Admit | None:
+        """What the store is to ask before it writes an object of a user's; ``name`` is that in the path."""
+        return None if self.admission is None else partial(self.admission.admit, user=user, name=name)
 
     def not_supported(self, verb: str) -> errors.APIError:
         """405."""

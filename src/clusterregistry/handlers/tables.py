@@ -86,7 +86,7 @@ def _make_row(scope: Scope, kv: KeyValue) -> Row:
     for index, column in enumerate(scope.version.columns):
         text += b"," if index else b""
         value = column.cell(obj)
-        if column.type == "date" and isinstance(value, str):
+        if column.is_age and isinstance(value, str):
             pieces.append(text)
             times.append(value)
             text = b""

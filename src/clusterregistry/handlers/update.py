@@ -45,6 +45,7 @@ async def update(scope: Scope, request: Request) -> Answer:
         dry_run=options.dry_run,
         warn=warn,
         before_create=partial(require, request, "create"),
+        admit=scope.admit_for(request.user, request.info.name),
     )
     status = 201 if written.created else 200
     return representations.object_response(scope, written.kv, representation, status=status)

@@ -16,8 +16,8 @@ class AuthorizationOptions:
         ("RBAC",),
         kind=WORDS,
         help="How to decide, in this order, until one has an opinion: RBAC, Webhook, AlwaysAllow (for trials), "
-        "AlwaysDeny. Members of `system:masters` may do everything in every mode. In this version RBAC has no roles of "
-        "your own: other users may read discovery, health and version, and nothing else.",
+        "AlwaysDeny. Members of `system:masters` may do everything in every mode. With RBAC others may do what the "
+        "ClusterRoles allow that are bound to them: at first that is reading discovery, health and version.",
         example="--authorization-mode=RBAC",
     )
     authorization_filtered_lists: bool = option(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterregistry.apis.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apis.meta.schemas import Object as ObjectSchema
 from clusterregistry.registry.strategy import Strategy
 
@@ -33,7 +34,7 @@ def same(obj: dict[str, Any]) -> dict[str, Any]:
 class Column:
     """A column of ``kubectl get``. ``cell`` reads its value from an object, None when it has none.
 
-    A column of type ``date`` is shown as an age; its cell is an RFC 3339 time.
+    Where ``is_age``, its cell is an RFC 3339 time and shown as an age.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Column:
     description: str
     format: str = ""
     priority: int = 0
+    is_age: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,13 @@ class Definition:
     verbs: Sequence[str] = MAIN_VERBS
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
+    names: NameRule = SUBDOMAINS
     native: bool = False
     """Whether it behaves as a kind that is compiled into kube-apiserver, rather than as a custom resource.
 
     Native kinds also travel as protobuf (``codecs.kubernetes_messages``), a body need not say that it is of the kind,
-    and one that is of another kind is 400.
+    and one that is of another kind is 400. Their objects have no generation of the server's making, finalizers need a
+    domain, and some answers are worded and sorted differently.
     """
 
     @property
@@ -109,6 +113,8 @@ class Resource(Definition):
     storage_version: str
     strategy: Strategy
     status_strategy: Strategy | None = None
+    answered_when_seen: bool = False
+    """Whether a write is answered only once this server has seen it, on any storage: for what it acts on itself."""
 
     @property
     def is_stored(self) -> bool:

@@ -65,5 +65,6 @@ def marked(obj: dict[str, Any], *, finalizers: list[str], now: str) -> dict[str,
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = now
         metadata["deletionGracePeriodSeconds"] = 0
-        metadata["generation"] = metadata.get("generation", 0) + 1
+        if metadata.get("generation", 0) > 0:
+            metadata["generation"] += 1
     return {**obj, "metadata": metadata}

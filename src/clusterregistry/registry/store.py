@@ -8,6 +8,7 @@ particular to a kind. ``interpreting`` says what storage errors mean to a client
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from clusterregistry.apis.meta.integers import parse_uint
 from clusterregistry.apis.meta.names import generate_name
 from clusterregistry.apply.managed_fields import differ_only_in_time
 from clusterregistry.registry import deletion, interpreting
+from clusterregistry.registry.admission import Admit
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.registry.objects import Object, decoded
@@ -97,8 +99,11 @@ class Store:
 
     # Creating
 
-    async def create(self, obj: Object, *, dry_run: bool, warn: Warn) -> KeyValue:
-        """Adds the object under its name, or under one made from generateName. Raises 400, 409, 422."""
+    async def create(self, obj: Object, *, dry_run: bool, warn: Warn, admit: Admit | None = None) -> KeyValue:
+        """Adds the object under its name, or under one made from generateName.
+
+        Raises 400, 409, 422 and what ``admit`` raises.
+        """
         if obj["metadata"].get("resourceVersion", "0") != "0":
             raise errors.bad_request("resourceVersion should not be set on objects to be created")
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
@@ -106,7 +111,10 @@ class Store:
         for attempt in range(attempts):
             if generated:
                 obj["metadata"]["name"] = generate_name(obj["metadata"]["generateName"])
-            self._prepare_for_create(obj, warn=warn)
+            self._prepare_for_create(obj)
+            if admit:
+                await admit(obj, None)
+            self._check_new(obj, warn=warn)
             kv = await self._insert(obj, dry_run=dry_run)
             if kv is not None:
                 return kv
@@ -114,19 +122,24 @@ class Store:
                 raise await self._exists(obj["metadata"]["name"])
         raise AssertionError  # the loop above always returns or raises
 
-    def _prepare_for_create(self, obj: Object, *, warn: Warn) -> None:
+    def _prepare_for_create(self, obj: Object) -> None:
         metadata = obj["metadata"]
         for field in ("namespace", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)
         metadata["uid"] = new_uid()
         metadata["creationTimestamp"] = self._now()
-        metadata["generation"] = 1
-        strategy = self.resource.strategy
-        strategy.prepare_for_create(obj)
-        self._refuse(
-            metadata.get("name", ""), object_meta_validation.validate_create(metadata) + strategy.validate(obj)
-        )
+        if not self.resource.native:
+            metadata["generation"] = 1
+        self.resource.strategy.prepare_for_create(obj)
+
+    def _check_new(self, obj: Object, *, warn: Warn) -> None:
+        metadata, strategy = obj["metadata"], self.resource.strategy
+        common = object_meta_validation.validate_create(metadata, self.resource.names)
+        self._refuse(metadata.get("name", ""), common + self._finalizer_errors(metadata) + strategy.validate(obj))
         self._warn(obj, None, strategy=strategy, warn=warn)
+
+    def _finalizer_errors(self, metadata: dict[str, Any]) -> list[FieldError]:
+        return object_meta_validation.validate_qualified_finalizers(metadata) if self.resource.native else []
 
     async def _insert(self, obj: Object, *, dry_run: bool) -> KeyValue | None:
         """The stored object; None when the name is taken."""
@@ -140,7 +153,17 @@ class Store:
             return None
         except StorageError as error:
             raise interpreting.api_error(error) from error
+        await self._settle(revision)
         return KeyValue(key, value, revision)
+
+    async def _settle(self, revision: int) -> None:
+        """Has a write seen here before it is answered, where the server itself acts on its objects.
+
+        A store that others write to tells of one's own writes a little later. It stays written when that takes long.
+        """
+        if self.resource.answered_when_seen:
+            with contextlib.suppress(StorageError):
+                await self.storage.wait_for(revision)
 
     async def _exists(self, name: str) -> errors.APIError:
         error = errors.already_exists(group=self.resource.group, resource=self.resource.plural, name=name)
@@ -161,8 +184,11 @@ class Store:
         warn: Warn,
         create: bool = False,
         before_create: BeforeCreate | None = None,
+        admit: Admit | None = None,
     ) -> Written:
-        """Replaces the object by what ``change`` makes of it. Raises 404, 409, 422 and what ``change`` raises.
+        """Replaces the object by what ``change`` makes of it.
+
+        Raises 404, 409, 422 and what ``change`` and ``admit`` raise.
 
         An object that is not there is made where the strategy allows that, or where ``create`` says so, unless
         ``before_create`` raises something.
@@ -175,20 +201,32 @@ class Store:
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
-                made = await self._create_on_update(name, change, dry_run=dry_run, warn=warn, before=before_create)
+                made = await self._create_on_update(
+                    name, change, dry_run=dry_run, warn=warn, before=before_create, admit=admit
+                )
                 if made is not None:
                     return Written(made, created=True)
                 continue
             old = decoded(kv)
             obj = change(old)
             self._check_version(obj, kv)
-            self._prepare_for_update(obj, old, strategy=strategy, warn=warn)
+            self._prepare_for_update(obj, old, strategy=strategy)
+            if admit:
+                await admit(obj, old)
+            self._check_changed(obj, old, strategy=strategy, warn=warn)
             written = await self._replace(obj, kv, dry_run=dry_run)
             if written is not None:
                 return Written(written)
 
-    async def _create_on_update(
-        self, name: str, change: Change, *, dry_run: bool, warn: Warn, before: BeforeCreate | None
+    async def _create_on_update(  # noqa: PLR0913 - all but two by keyword
+        self,
+        name: str,
+        change: Change,
+        *,
+        dry_run: bool,
+        warn: Warn,
+        before: BeforeCreate | None,
+        admit: Admit | None,
     ) -> KeyValue | None:
         """The object that was made; None when another one was made first."""
         obj = change(None)
@@ -197,7 +235,10 @@ class Store:
             raise self._another_uid(name, metadata["uid"], "")
         if metadata.get("resourceVersion", "0") != "0":
             raise self._conflict(name, MODIFIED)
-        self._prepare_for_create(obj, warn=warn)
+        self._prepare_for_create(obj)
+        if admit:
+            await admit(obj, None)
+        self._check_new(obj, warn=warn)
         if before is not None:
             await before()
         return await self._insert(obj, dry_run=dry_run)
@@ -217,7 +258,7 @@ class Store:
         )
         return self._invalid(name, [wrong])
 
-    def _prepare_for_update(self, obj: Object, old: Object, *, strategy: Strategy, warn: Warn) -> None:
+    def _prepare_for_update(self, obj: Object, old: Object, *, strategy: Strategy) -> None:
         metadata, before = obj["metadata"], old["metadata"]
         for field in ("namespace", "selfLink", "resourceVersion"):
             metadata.pop(field, None)
@@ -228,15 +269,24 @@ class Store:
             if field in before:
                 metadata.setdefault(field, before[field])
         strategy.prepare_for_update(obj, old)
-        if _desired(obj) != _desired(old):
+        if not self.resource.native and _desired(obj) != _desired(old):
             obj["metadata"]["generation"] = before.get("generation", 0) + 1
-        common = object_meta_validation.validate_create(obj["metadata"])
-        changed = object_meta_validation.validate_update(obj["metadata"], before)
-        # As kube-apiserver does for custom resources: registry and strategy both validate the change of
-        # the metadata, and the answer has these causes twice.
-        self._refuse(before["name"], common + changed + changed + strategy.validate_update(obj, old))
+
+    def _check_changed(self, obj: Object, old: Object, *, strategy: Strategy, warn: Warn) -> None:
+        self._refuse(old["metadata"]["name"], self._update_errors(obj, old, strategy))
         self._warn(obj, old, strategy=strategy, warn=warn)
         _keep_idle_times(obj, old)
+
+    def _update_errors(self, obj: Object, old: Object, strategy: Strategy) -> list[FieldError]:
+        """As kube-apiserver does: registry and strategy both validate metadata, and the answer has causes twice."""
+        metadata = obj["metadata"]
+        common = object_meta_validation.validate_create(metadata, self.resource.names)
+        changed = object_meta_validation.validate_update(metadata, old["metadata"])
+        particular = strategy.validate_update(obj, old)
+        if not self.resource.native:
+            return common + changed + changed + particular
+        finalizers = self._finalizer_errors(metadata)
+        return common + changed + common + finalizers + particular + changed + finalizers
 
     async def _replace(self, obj: Object, kv: KeyValue, *, dry_run: bool) -> KeyValue | None:
         """The object after the write; None when another write came first."""
@@ -251,9 +301,10 @@ class Store:
         try:
             if released:
                 # The last finalizer is gone. The answer shows that, under the revision that was there.
-                await self.storage.delete(kv.key, expected=kv.revision)
+                await self._settle(await self.storage.delete(kv.key, expected=kv.revision))
             else:
                 after.revision = await self.storage.update(kv.key, value, expected=kv.revision)
+                await self._settle(after.revision)
         except (RevisionConflict, KeyNotFound):
             return None
         except StorageError as error:
@@ -291,7 +342,7 @@ class Store:
 
     async def _remove(self, kv: KeyValue) -> bool:
         try:
-            await self.storage.delete(kv.key, expected=kv.revision)
+            await self._settle(await self.storage.delete(kv.key, expected=kv.revision))
         except (RevisionConflict, KeyNotFound):
             return False
         except StorageError as error:

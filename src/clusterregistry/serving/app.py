@@ -26,6 +26,7 @@ from clusterregistry.authn.certificates import Authorities
 from clusterregistry.authn.request_headers import FrontProxy, ProxyHeaders
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
+from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.discovery.contents import Served
 from clusterregistry.discovery.endpoints import Discovery
@@ -34,8 +35,12 @@ from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
 from clusterregistry.options.front_proxy import FrontProxyOptions
+from clusterregistry.registry.admission import Admission
 from clusterregistry.registry.cluster.secret_lint import credential_in
 from clusterregistry.registry.definitions import Definition, Resource
+from clusterregistry.registry.rbac import escalation
+from clusterregistry.registry.rbac.keeping import Keeper
+from clusterregistry.registry.rbac.starting import kept_up
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.reviews.interface import Review
@@ -109,8 +114,20 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
         served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
         if compaction := _compaction(options, backend):
             stack.push_async_callback(_cancel, asyncio.create_task(compaction))
+        policy = Policy()
+        await stack.enter_async_context(_kept_up(policy, served))
         others = await remote.connect(options, stack)
-        yield _assemble(options, served, others, audit=audit, audit_counts=audit_counts)
+        yield _assemble(options, served, others, policy=policy, audit=audit, audit_counts=audit_counts)
+
+
+def _kept_up(policy: Policy, served: list[_Served]) -> contextlib.AbstractAsyncContextManager[None]:
+    """All that keeps the policy and the roles and bindings that it is made of."""
+
+    def keeper(plural: str) -> Keeper:
+        one = next(one for one in served if one.resource.plural == plural)
+        return Keeper(store=one.store, ownership=ownerships(one.resource, one.resource.versions[0], now=_now)[""])
+
+    return kept_up(policy, roles=keeper(escalation.ROLES), bindings=keeper(escalation.BINDINGS))
 
 
 async def _open_storage(options: CompletedOptions) -> Storage:
@@ -169,13 +186,18 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _assemble(
-    options: CompletedOptions, served: list[_Served], others: Remote, *, audit: Audit | None, audit_counts: Counts
+def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
+    options: CompletedOptions,
+    served: list[_Served],
+    others: Remote,
+    *,
+    policy: Policy,
+    audit: Audit | None,
+    audit_counts: Counts,
 ) -> Server:
-    scopes = _scopes(served)
-    tokens = [*_tokens(options.authentication.token_auth_file), *others.tokens]
-    policy = Policy()
     authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=others.modes)
+    scopes = _scopes(served, _admissions(policy, authorizer))
+    tokens = [*_tokens(options.authentication.token_auth_file), *others.tokens]
     reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=_now)
     review_scopes = _review_scopes(reviews)
     request_metrics = RequestMetrics([*scopes, *review_scopes])
@@ -219,7 +241,15 @@ def _seats(limit: int) -> Seats | None:
     return Seats(limit) if limit else None
 
 
-def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:
+def _admissions(policy: Policy, authorizer: Authorizer) -> dict[str, Admission]:
+    """What writing a resource needs besides being authorized, by the plural name of the resource."""
+    return {
+        escalation.ROLES: escalation.RoleEscalation(policy, authorizer),
+        escalation.BINDINGS: escalation.BindingEscalation(policy, authorizer),
+    }
+
+
+def _scopes(served: list[_Served], admissions: Mapping[str, Admission]) -> dict[tuple[str, str, str], Scope]:
     return {
         (one.resource.group, version.name, one.resource.plural): Scope(
             resource=one.resource,
@@ -228,6 +258,7 @@ def _scopes(served: list[_Served]) -> dict[tuple[str, str, str], Scope]:
             store=one.store,
             hub=one.hub,
             ownerships=ownerships(one.resource, version, now=_now),
+            admission=admissions.get(one.resource.plural),
         )
         for one in served
         for version in one.resource.versions

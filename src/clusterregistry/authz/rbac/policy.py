@@ -116,6 +116,10 @@ class Policy:
         if self._unlink(name):
             self._changed(revision)
 
+    def role(self, name: str) -> Sequence[Rule] | None:
+        """The rules of a role; None when there is no such role."""
+        return self._roles.get(name)
+
     def follow(self, wait_for: Callable[[int], Awaitable[None]]) -> None:
         """Says how to wait until all changes up to a revision have been set here. Without it they always have."""
         self._wait_for = wait_for

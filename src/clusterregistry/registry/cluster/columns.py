@@ -71,6 +71,7 @@ COLUMNS = (
     Column(
         name="Age",
         type="date",
+        is_age=True,
         cell=_at("metadata", "creationTimestamp"),
         description="When the cluster was registered.",
     ),

@@ -1,0 +1,64 @@
+"""Keeps a policy in step with the roles and bindings that are stored, so that no decision has to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from clusterregistry.authz.rbac.policy import Binding, Policy
+from clusterregistry.authz.rbac.rules import rules_from_wire
+from clusterregistry.registry.objects import decoded, name_of
+from clusterregistry.registry.store import Store
+from clusterregistry.storage.interface import Event, KeyValue
+
+Object = dict[str, Any]
+_Take = Callable[[str, Object, int], None]
+_Drop = Callable[[str, int], None]
+
+
+async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[], None]:
+    """Fills the policy and keeps it up from then on; gives what ends that. Raises StorageError."""
+
+    def take_role(name: str, role: Object, revision: int) -> None:
+        policy.set_role(name, rules_from_wire(role["rules"]), revision=revision)
+
+    def take_binding(name: str, binding: Object, revision: int) -> None:
+        policy.set_binding(name, Binding.from_wire(binding), revision=revision)
+
+    ends = [
+        await _follow(roles, take_role, lambda name, revision: policy.remove_role(name, revision=revision)),
+        await _follow(bindings, take_binding, lambda name, revision: policy.remove_binding(name, revision=revision)),
+    ]
+
+    async def wait_for(revision: int) -> None:
+        await roles.storage.wait_for(revision)
+        await bindings.storage.wait_for(revision)
+
+    policy.follow(wait_for)
+    policy.begin_at(max(roles.storage.revision, bindings.storage.revision))
+
+    def end() -> None:
+        for each in ends:
+            each()
+
+    return end
+
+
+async def _follow(store: Store, take: _Take, drop: _Drop) -> Callable[[], None]:
+    """Hands on every object that is there, and every change from then on."""
+
+    def hand_on(kv: KeyValue) -> None:
+        take(name_of(kv), decoded(kv), kv.revision)
+
+    def sink(events: Sequence[Event]) -> None:
+        for event in events:
+            if event.current:
+                hand_on(event.current)
+            else:
+                drop(event.key.removeprefix(store.prefix), event.revision)
+
+    # Subscribed first: what changes while the list is read comes twice rather than not at all.
+    subscription = store.storage.subscribe(store.prefix, sink)
+    for kv in (await store.storage.list(store.prefix)).items:
+        hand_on(kv)
+    return subscription.close

@@ -1,0 +1,47 @@
+"""A server's roles and bindings, without the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from clusterregistry.authz.rbac.policy import Policy
+from clusterregistry.handlers.scope import ownerships
+from clusterregistry.registry.clusterrole import cluster_role_resource
+from clusterregistry.registry.clusterrolebinding import cluster_role_binding_resource
+from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.rbac.keeping import Keeper
+from clusterregistry.registry.rbac.starting import kept_up
+from clusterregistry.registry.store import Store
+from clusterregistry.storage import keys
+from clusterregistry.storage.cacher import Cacher
+from clusterregistry.storage.interface import Storage
+
+NOW = "2026-01-02T03:04:05Z"
+
+
+@dataclass(frozen=True)
+class Keepers:
+    roles: Keeper
+    bindings: Keeper
+
+
+@asynccontextmanager
+async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
+    async with AsyncExitStack() as stack:
+
+        async def keeper(resource: Resource) -> Keeper:
+            cacher = await Cacher.open(storage, keys.prefix_of(resource.group, resource.plural))
+            stack.push_async_callback(cacher.close)
+            store = Store(resource, cacher, now=lambda: NOW)
+            return Keeper(store=store, ownership=ownerships(resource, resource.versions[0], now=lambda: NOW)[""])
+
+        yield Keepers(await keeper(cluster_role_resource()), await keeper(cluster_role_binding_resource()))
+
+
+@asynccontextmanager
+async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Keepers]:
+    """One server's worth of upkeep."""
+    async with keepers(storage) as kept, kept_up(policy, roles=kept.roles, bindings=kept.bindings):
+        yield kept
