@@ -30,18 +30,22 @@ class Grant:
 class _Answer:
     """What the rules say to one verb on one resource: for all objects, or for those that are named."""
 
-    __slots__ = ("_named", "_table", "for_all")
+    __slots__ = ("_named", "_names", "_table", "for_all")
 
     def __init__(self, grants: Sequence[Grant]) -> None:
         self.for_all = next((each.decision for each in grants if not each.rule.names), None)
         self._named = [(each.rule.names, each.decision) for each in grants if each.rule.names]
+        self._names: frozenset[str] | None = None
         # The names of few rules are looked up in the rules, which all users share. Many rules name few objects each.
         many = len(self._named) > _FEW
         self._table = {name: decision for names, decision in reversed(self._named) for name in names} if many else None
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset().union(*(names for names, _ in self._named))
+        """All objects that are named. No object has the empty name, though a rule may."""
+        if self._names is None:
+            self._names = frozenset().union(*(names for names, _ in self._named)) - {""}
+        return self._names
 
     def for_name(self, name: str) -> Decision | None:
         if self._table is not None:
@@ -76,7 +80,7 @@ class Grants:
     def names(self, *, verb: str, group: str, resource: str) -> frozenset[str]:
         """The objects that rules with resource names allow the verb on."""
         question = (verb, group, resource, "")
-        return (self._answers.get(question) or self._answer(question)).names - {""}
+        return (self._answers.get(question) or self._answer(question)).names
 
     def _answer(self, question: _Question) -> _Answer:
         verb, group, resource, subresource = question
