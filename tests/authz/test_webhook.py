@@ -255,3 +255,10 @@ async def test_masters_are_not_asked_about(hook: Hook) -> None:
     authorizer = modes.in_order([modes.WEBHOOK], made={modes.WEBHOOK: made(hook)})
     assert (await decided(authorizer, get("rome", user=User("root", groups=("system:masters",))))).allowed
     assert hook.asked == []
+
+
+def test_what_a_webhook_would_allow_cannot_be_listed(hook: Hook) -> None:
+    authorizer = modes.in_order([modes.RBAC, modes.WEBHOOK], made={modes.WEBHOOK: made(hook)})
+    rules = authorizer.rules_of(JANE)
+    assert rules.incomplete
+    assert rules.problems == ("webhook authorizer does not support user rule resolution",)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-from clusterregistry.authz.interface import Attributes, Decision, Verdict
+from clusterregistry.authn.users import User
+from clusterregistry.authz.interface import Attributes, Decision, UserRules, Verdict
 from clusterregistry.webhooks.answers import Answers
 from clusterregistry.webhooks.errors import CallFailed
 from clusterregistry.webhooks.questions import Questions
@@ -26,6 +27,7 @@ LONGEST_REMEMBERED = 10_000
 
 CONTRADICTION = "the authorization webhook both allows and denies it"
 _SILENT = "the authorization webhook does not answer"
+_UNKNOWN_RULES = UserRules(incomplete=True, problems=("webhook authorizer does not support user rule resolution",))
 _FIELDS = ("verb", "group", "version", "resource", "subresource", "name", "namespace")
 
 
@@ -81,6 +83,10 @@ class Webhook:
             kept = self._allowed if decision.allowed else self._refused
             kept.keep_for(key, decision, seconds=self._seconds[decision.allowed])
         return decision
+
+    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+        """Nobody can list what a webhook would allow, says kube-apiserver too."""
+        return _UNKNOWN_RULES
 
     async def close(self) -> None:
         await self._questions.close()
