@@ -145,17 +145,41 @@ def test_who_gains_the_right_to_all_gets_all_and_may_lose_it_again(client: InPro
         assert sorted(told(watch.take(3))) == [("DELETED", "a"), ("DELETED", "c"), ("DELETED", "d")]
 
 
-def test_a_change_of_rights_that_is_none_of_theirs_is_no_event(client: InProcessClient, rights: Rights) -> None:
+def test_a_change_of_rights_that_is_none_of_theirs_is_nothing_to_them(client: InProcessClient, rights: Rights) -> None:
+    fill(client)
+    rights.sees("nobody", "a")
+    start = now(client)
+    with watching(client, allowWatchBookmarks="true") as watch:
+        watch.take(2)
+        rights.sees("viewer", "a", "b")
+        client.delete(path_of("a")).expect(200)
+        assert told(watch.take(1)) == [("DELETED", "a")]
+    with watching(client, resourceVersion=start) as watch:
+        assert told(watch.take(1)) == [("DELETED", "a")]
+
+
+def test_a_change_of_rights_that_shows_nothing_new_is_a_bookmark(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a")
     with watching(client, allowWatchBookmarks="true") as watch:
         watch.take(2)
-        changed = rights.sees("viewer", "a", "b")
+        changed = rights.sees("nobody", "a", "missing")
         bookmark = watch.next()
         assert bookmark["type"] == "BOOKMARK"
         assert bookmark["object"]["metadata"]["resourceVersion"] == str(changed)
-        client.delete(path_of("a")).expect(200)
-        assert told(watch.take(1)) == [("DELETED", "a")]
+
+
+def test_who_may_see_all_only_since_then_begins_anew(client: InProcessClient, rights: Rights) -> None:
+    fill(client)
+    rights.sees("nobody", "a")
+    start = now(client)
+    granted = rights.has("nobody", a_rule("list", "watch"))
+    with watching(client, resourceVersion=start) as watch:
+        (error,) = watch.rest()
+    assert error["object"]["message"] == f"too old resource version: {start} ({granted})"
+    with watching(client, resourceVersion=granted) as watch:
+        client.delete(path_of("c")).expect(200)
+        assert told(watch.take(1)) == [("DELETED", "c")]
 
 
 def test_a_bookmark_after_a_change_of_rights_lets_the_client_resume(client: InProcessClient, rights: Rights) -> None:

@@ -77,14 +77,14 @@ def test_names_behind_somebody_who_may_deny_do_not_count() -> None:
 
 
 def test_a_union_hears_of_all_changes_and_knows_the_last() -> None:
-    one = policy_of({"r": []}, {})
-    two = policy_of({"r": []}, {})
+    one = policy_of({"r": []}, {"b": bound("r", "User jane")})
+    two = policy_of({"r": []}, {"b": bound("r", "User jane")})
     union = Union([AlwaysDeny(), RBACAuthorizer(one), RBACAuthorizer(two)])
-    heard: list[int] = []
-    end = union.on_change(lambda: heard.append(union.revision))
-    one.remove_role("r", revision=7)
+    heard: list[tuple[int, int]] = []
+    end = union.on_change(lambda: heard.append((union.changed_at(JANE), union.granted_at(JANE))))
+    one.set_role("r", [a_rule("get")], revision=7)
     two.remove_role("r", revision=5)
     end()
-    one.set_role("r", [], revision=9)
-    assert heard == [7, 7]
-    assert Union([]).revision == 0
+    one.remove_role("r", revision=9)
+    assert heard == [(7, 7), (7, 7)]
+    assert (Union([]).changed_at(JANE), Union([]).granted_at(JANE)) == (0, 0)

@@ -53,9 +53,10 @@ def test_names_follow_the_policy() -> None:
     assert visible.names() == frozenset("ab")
     policy.set_role("r", [a_rule("list")], revision=7)
     assert visible.names() is None
+    assert (visible.changed_at, visible.granted_at) == (7, 7)
     policy.remove_role("r", revision=8)
     assert visible.names() == frozenset()
-    assert visible.revision == 8
+    assert (visible.changed_at, visible.granted_at) == (8, 0)
 
 
 def test_changes_are_heard_of() -> None:
@@ -73,6 +74,7 @@ def test_without_filtering_it_is_all_or_nothing() -> None:
     assert visible.names() == frozenset()
     policy.set_role("r", [a_rule("list")], revision=7)
     assert visible.names() is None
+    assert visible.granted_at == 0
 
 
 def test_a_denial_hides_everything() -> None:

@@ -29,7 +29,7 @@ class Rights:
 
     def __init__(self, *names: str) -> None:
         self.now: frozenset[str] | None = frozenset(names)
-        self.revision = 0
+        self.changed_at = self.granted_at = 0
         self.waits: list[int] = []
         self.known = asyncio.Event()
         self.known.set()
@@ -50,7 +50,7 @@ class Rights:
         return lambda: self._listeners.remove(listener)
 
     def become(self, *names: str, revision: int) -> None:
-        self.now, self.revision = frozenset(names), revision
+        self.now, self.changed_at = frozenset(names), revision
         for listener in self._listeners:
             listener()
 
@@ -241,12 +241,21 @@ async def test_a_hub_that_is_closed_ends_filtered_watches_at_once(store: Store, 
     late.leave()
 
 
-async def test_a_whole_feed_that_was_refused_meanwhile_ends_at_once(store: Store, hub: Hub, rights: Rights) -> None:
+async def test_a_whole_feed_is_for_those_who_see_everything_and_did_then(
+    store: Store, hub: Hub, rights: Rights
+) -> None:
     def whole(visible: Visible) -> WholeFeed:
         return WholeFeed(
             store, hub, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
         )
 
     assert whole(rights).watcher.ended
+    rights.now, rights.granted_at = None, 5
+    feed = whole(rights)
+    assert not feed.watcher.ended
+    await feed.resume(5)
+    with pytest.raises(APIError) as raised:
+        await feed.resume(4)
+    assert raised.value.code == 410
     assert not whole(EVERYTHING).watcher.ended
     await EVERYTHING.caught_up(1)

@@ -120,9 +120,12 @@ class NameLister(Protocol):
         """The names of the objects that the user may do this with, where not all objects are allowed."""
         ...
 
-    @property
-    def revision(self) -> int:
-        """The storage revision of the last change of anybody's rights: names may have been others before it."""
+    def changed_at(self, user: User) -> int:
+        """The storage revision of the last change that may concern the user: before it, names may have been others."""
+        ...
+
+    def granted_at(self, user: User) -> int:
+        """The storage revision of the newest right that the user has: before it, they may have had fewer."""
         ...
 
     async def caught_up(self, revision: int) -> None:
@@ -137,7 +140,11 @@ class NameLister(Protocol):
 class NamesNobody:
     """A NameLister without names: for authorizers that never allow single objects nor deny anything."""
 
-    revision = 0
+    def changed_at(self, user: User) -> int:  # noqa: ARG002 - the port's signature
+        return 0
+
+    def granted_at(self, user: User) -> int:  # noqa: ARG002 - the port's signature
+        return 0
 
     def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()

@@ -74,9 +74,11 @@ class Union:
         named = [each.names_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
         return frozenset().union(*named)
 
-    @property
-    def revision(self) -> int:
-        return max((each.revision for each in self._name_listers), default=0)
+    def changed_at(self, user: User) -> int:
+        return max((each.changed_at(user) for each in self._name_listers), default=0)
+
+    def granted_at(self, user: User) -> int:
+        return max((each.granted_at(user) for each in self._name_listers), default=0)
 
     async def caught_up(self, revision: int) -> None:
         for each in self._name_listers:

@@ -34,7 +34,7 @@ class Visibility:
         """``allowed`` is what the authorizer has just said to the attributes."""
         self._authorizer, self._lister = authorizer, lister
         self._attributes, self._filtered = attributes, filtered
-        self._whole_at = lister.revision if allowed else None
+        self._whole_at = lister.changed_at(attributes.user) if allowed else None
 
     def names(self) -> frozenset[str] | None:
         """The names that the user may see by now; None: all.
@@ -45,7 +45,7 @@ class Visibility:
         decision = self._authorizer.authorize(self._attributes)
         if not isinstance(decision, Decision):
             _let_it_answer(decision)
-            return None if self._whole_at == self._lister.revision else self.single_names()
+            return None if self._whole_at == self.changed_at else self.single_names()
         if decision.allowed:
             return None
         return frozenset() if decision.verdict is Verdict.DENY else self.single_names()
@@ -58,8 +58,12 @@ class Visibility:
         return self._lister.names_of(asked.user, verb=SINGLE_OBJECT_VERB, group=asked.group, resource=asked.resource)
 
     @property
-    def revision(self) -> int:
-        return self._lister.revision
+    def changed_at(self) -> int:
+        return self._lister.changed_at(self._attributes.user)
+
+    @property
+    def granted_at(self) -> int:
+        return self._lister.granted_at(self._attributes.user) if self._filtered else 0
 
     async def caught_up(self, revision: int) -> None:
         await self._lister.caught_up(revision)

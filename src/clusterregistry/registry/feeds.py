@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from clusterregistry.apis.meta import errors
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Encode, Frame, Hub, Watcher, encoded
@@ -87,7 +88,9 @@ class WholeFeed:
         return (kv for kv in page.items if self._options.selects_all or self._options.selects(kv))
 
     async def resume(self, revision: int) -> None:
-        """Nothing is to be known of what the client knows."""
+        """Who has got the right to see everything only since then lacks what others have made visible before."""
+        if revision < self._options.visible.granted_at:
+            raise too_old(revision, self._options.visible.granted_at)
 
     async def history(self, events: Sequence[Event]) -> Iterable[Frame]:
         return encoded(self._options, self._encode, events)
@@ -102,3 +105,8 @@ class WholeFeed:
     def leave(self) -> None:
         self._stop_listening()
         self._hub.leave(self.watcher)
+
+
+def too_old(requested: int, oldest: int) -> errors.APIError:
+    """410: the client has to list anew."""
+    return errors.gone(f"too old resource version: {requested} ({oldest})")

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clusterregistry.apis.meta import errors
 from clusterregistry.registry import interpreting
-from clusterregistry.registry.feeds import Coming
+from clusterregistry.registry.feeds import Coming, too_old
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.objects import name_of_key
 from clusterregistry.registry.partial_views import PartialView
@@ -53,8 +52,8 @@ class FilteredFeed:
         known = min(revision, self._store.storage.revision)
         await self._rights_of(known)
         page = await self._everything(known)
-        if revision < self._visible.revision:
-            raise _too_old(revision, self._visible.revision)
+        if revision < self._visible.changed_at:
+            raise too_old(revision, self._visible.changed_at)
         self._turned = False
         self._view.begin(page.items, names=self._visible.names())
 
@@ -63,7 +62,7 @@ class FilteredFeed:
             await self._rights_of(events[-1].revision)
         if self._turned:
             # What the past means under rights that came later is not worth finding out: the client lists anew.
-            raise _too_old(self._seen, self._visible.revision)
+            raise too_old(self._seen, self._visible.changed_at)
         return self._frames(list(self._view.changes(events)))
 
     def begun(self, seen: int) -> None:
@@ -72,8 +71,8 @@ class FilteredFeed:
     async def coming(self, waited: Sequence[Event]) -> Coming:
         events, revision = await self._settled(list(waited))
         events = [event for event in events if event.revision > self._seen]
-        turned = self._turned
-        if turned and self._visible.names() != self._view.names:
+        turned = self._turned and self._visible.changed_at > self._seen
+        if self._turned and self._visible.names() != self._view.names:
             changes = await self._turning(events, revision)
         else:
             self._turned = False
@@ -106,7 +105,7 @@ class FilteredFeed:
         try:
             return await self._store.storage.list(self._store.prefix, revision=revision)
         except RevisionCompacted as error:
-            raise _too_old(error.requested, error.compacted) from None
+            raise too_old(error.requested, error.compacted) from None
         except StorageError as error:
             raise interpreting.api_error(error) from error
 
@@ -117,7 +116,3 @@ class FilteredFeed:
     def leave(self) -> None:
         self._stop_listening()
         self._hub.leave(self.watcher)
-
-
-def _too_old(requested: int, oldest: int) -> errors.APIError:
-    return errors.gone(f"too old resource version: {requested} ({oldest})")

@@ -14,8 +14,13 @@ class Visible(Protocol):
         ...
 
     @property
-    def revision(self) -> int:
-        """The storage revision of the last change of anybody's rights: before it, names may have been others."""
+    def changed_at(self) -> int:
+        """The storage revision of the last change of the client's rights: before it, names may have been others."""
+        ...
+
+    @property
+    def granted_at(self) -> int:
+        """The storage revision of the newest right of the client: before it, it may have seen fewer objects."""
         ...
 
     async def caught_up(self, revision: int) -> None:
@@ -30,7 +35,8 @@ class Visible(Protocol):
 class Everything:
     """Nothing is hidden, ever."""
 
-    revision = 0
+    changed_at = 0
+    granted_at = 0
 
     def names(self) -> frozenset[str] | None:
         return None

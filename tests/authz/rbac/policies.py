@@ -42,7 +42,7 @@ def policy_of(roles: Mapping[str, Iterable[Rule]], bindings: Mapping[str, Bindin
     policy = Policy()
     for revision, (name, rules) in enumerate(roles.items(), start=1):
         policy.set_role(name, rules, revision=revision)
-    for revision, (name, binding) in enumerate(bindings.items(), start=policy.revision + 1):
+    for revision, (name, binding) in enumerate(bindings.items(), start=len(roles) + 1):
         policy.set_binding(name, binding, revision=revision)
     return policy
 

@@ -4,6 +4,7 @@ import pytest
 
 from clusterregistry.authn.users import User
 from clusterregistry.authz.interface import ALLOW, NO_OPINION, PathRule, ResourceRule, UserRules
+from clusterregistry.authz.rbac import changes as changes_module
 from clusterregistry.authz.rbac import grants as grants_module
 from clusterregistry.authz.rbac import policy as policy_module
 from clusterregistry.authz.rbac.authorizer import RBACAuthorizer
@@ -99,7 +100,7 @@ def test_changes_count_at_once() -> None:
     policy.remove_binding("b", revision=6)
     assert not rbac.authorize(asking(JANE, "list")).allowed
     policy.remove_role("r", revision=7)
-    assert (policy.generation, policy.revision) == (7, 7)
+    assert policy.generation == 7
 
 
 def test_one_binding_fewer_leaves_the_others() -> None:
@@ -111,13 +112,14 @@ def test_one_binding_fewer_leaves_the_others() -> None:
 def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", "User jane")})
     heard: list[int] = []
-    end = RBACAuthorizer(policy).on_change(lambda: heard.append(policy.revision))
+    rbac = RBACAuthorizer(policy)
+    end = rbac.on_change(lambda: heard.append(rbac.changed_at(JANE)))
     policy.set_role("r", [a_rule("get")], revision=10)
     policy.set_binding("b", bound("r", "User jane"), revision=11)
     policy.remove_role("gone", revision=12)
     policy.remove_binding("gone", revision=13)
     assert heard == []
-    assert policy.revision == 2
+    assert rbac.changed_at(JANE) == 2
     policy.set_role("r", [], revision=14)
     end()
     end()
@@ -125,11 +127,52 @@ def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     assert heard == [14]
 
 
+def test_changes_are_noted_for_those_whom_they_concern() -> None:
+    policy = Policy()
+    other = User("other", groups=("others",))
+
+    def last() -> tuple[int, int, int]:
+        return policy.changed_at(JANE), policy.changed_at(other), policy.changed_at(BOT)
+
+    policy.set_role("r", [a_rule("get")], revision=1)
+    assert last() == (0, 0, 0)
+    policy.set_binding("b", bound("r", "Group team", "Odd one"), revision=2)
+    assert last() == (2, 0, 0)
+    policy.set_role("r", [a_rule("list")], revision=3)
+    assert last() == (3, 0, 0)
+    policy.set_binding("b", bound("r", "Group others", "ServiceAccount ns1/bot"), revision=4)
+    assert last() == (4, 4, 4)
+    policy.remove_role("r", revision=5)
+    policy.remove_binding("b", revision=6)
+    assert last() == (4, 6, 6)
+    policy.set_role("r", [], revision=7)
+    assert last() == (4, 6, 6)
+
+
+def test_the_newest_right_is_that_of_a_role_or_a_binding_that_counts() -> None:
+    policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", "User jane"), "c": bound("gone", "User jane")})
+    rbac = RBACAuthorizer(policy)
+    assert rbac.granted_at(JANE) == 2
+    policy.set_role("r", [a_rule("list")], revision=9)
+    assert rbac.granted_at(JANE) == 9
+    policy.remove_role("r", revision=10)
+    assert (rbac.granted_at(JANE), rbac.changed_at(JANE)) == (0, 10)
+
+
 def test_a_policy_that_begins_later_knows_nothing_of_what_came_before() -> None:
-    policy = policy_of({"r": []}, {})
+    policy = policy_of({"r": []}, {"b": bound("r", "User jane")})
     policy.begin_at(50)
     policy.begin_at(20)
-    assert RBACAuthorizer(policy).revision == 50
+    rbac = RBACAuthorizer(policy)
+    assert (rbac.changed_at(JANE), rbac.changed_at(BOT), rbac.granted_at(JANE)) == (50, 50, 2)
+
+
+def test_what_is_known_of_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_module, "_MOST", 2)
+    policy = Policy()
+    for number, subject in enumerate(("User a", "Group b", "User jane", "User d"), start=1):
+        policy.set_binding(subject, bound("r", subject), revision=number)
+    assert [policy.changed_at(User(name)) for name in ("a", "jane", "d", "x")] == [3, 3, 4, 3]
 
 
 def test_rules_are_listed_in_the_order_of_their_bindings() -> None:

@@ -44,9 +44,11 @@ class RBACAuthorizer:
         """Only names that a rule spells out: who may get whatever they can name has not been shown any."""
         return self._policy.grants(user).names(verb=verb, group=group, resource=resource)
 
-    @property
-    def revision(self) -> int:
-        return self._policy.revision
+    def changed_at(self, user: User) -> int:
+        return self._policy.changed_at(user)
+
+    def granted_at(self, user: User) -> int:
+        return self._policy.grants(user).revision
 
     async def caught_up(self, revision: int) -> None:
         await self._policy.caught_up(revision)

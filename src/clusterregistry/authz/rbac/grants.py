@@ -59,10 +59,14 @@ class _Answer:
 class Grants:
     """The rules of one user, in the order in which they count. Never changed: another policy makes others."""
 
-    __slots__ = ("_answers", "_otherwise", "_paths", "grants", "problems")
+    __slots__ = ("_answers", "_otherwise", "_paths", "grants", "problems", "revision")
 
-    def __init__(self, grants: Sequence[Grant], problems: Sequence[str] = ()) -> None:
-        """``problems`` are what keeps some rules from being known; a user who is refused gets to read them."""
+    def __init__(self, grants: Sequence[Grant], problems: Sequence[str] = (), *, revision: int = 0) -> None:
+        """``problems`` are what keeps some rules from being known; a user who is refused gets to read them.
+
+        ``revision`` is that of the newest role or binding which counts here.
+        """
+        self.revision = revision
         self.grants = tuple(grants)
         self.problems = tuple(problems)
         self._otherwise = Decision(Verdict.NO_OPINION, f"RBAC: {aggregated(self.problems)}") if problems else NO_OPINION

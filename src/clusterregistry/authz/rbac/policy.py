@@ -6,6 +6,7 @@ is here.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,6 +14,7 @@ from typing import Any, Self
 from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.authn.users import User
 from clusterregistry.authz.interface import Decision, Verdict
+from clusterregistry.authz.rbac.changes import Changes
 from clusterregistry.authz.rbac.grants import Grant, Grants
 from clusterregistry.authz.rbac.rules import Rule
 
@@ -83,38 +85,44 @@ class Policy:
     def __init__(self) -> None:
         self._roles: dict[str, tuple[Rule, ...]] = {}
         self._bindings: dict[str, Binding] = {}
+        self._role_revisions: dict[str, int] = {}
+        self._binding_revisions: dict[str, int] = {}
+        self._changes = Changes()
         self._by_user: _Places = {}
         self._by_group: _Places = {}
+        self._by_role: defaultdict[str, set[str]] = defaultdict(set)
         self._grants: dict[tuple[str, tuple[str, ...]], Grants] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
         self._wait_for: Callable[[int], Awaitable[None]] | None = None
         self.generation = 0
         """Grows with each change."""
-        self.revision = 0
-        """The storage revision of the last change."""
 
     def set_role(self, name: str, rules: Iterable[Rule], *, revision: int) -> None:
         """A role is there from now on, with these rules."""
         new = tuple(rules)
         if self._roles.get(name) != new:
             self._roles[name] = new
-            self._changed(revision)
+            self._role_revisions[name] = revision
+            self._role_changed(name, revision)
 
     def remove_role(self, name: str, *, revision: int) -> None:
         if self._roles.pop(name, None) is not None:
-            self._changed(revision)
+            del self._role_revisions[name]
+            self._role_changed(name, revision)
 
     def set_binding(self, name: str, binding: Binding, *, revision: int) -> None:
         """A binding is there from now on, instead of any of this name before."""
         if self._bindings.get(name) != binding:
-            self._unlink(name)
+            before = self._unlink(name)
             self._bindings[name] = binding
+            self._binding_revisions[name] = revision
             self._link(name, binding)
-            self._changed(revision)
+            self._changed(revision, [binding, before] if before else [binding])
 
     def remove_binding(self, name: str, *, revision: int) -> None:
-        if self._unlink(name):
-            self._changed(revision)
+        before = self._unlink(name)
+        if before:
+            self._changed(revision, [before])
 
     def role(self, name: str) -> Sequence[Rule] | None:
         """The rules of a role; None when there is no such role."""
@@ -131,7 +139,11 @@ class Policy:
 
     def begin_at(self, revision: int) -> None:
         """Says that what came before this revision is not known: after a restart, or when changes were missed."""
-        self.revision = max(self.revision, revision)
+        self._changes.begin_at(revision)
+
+    def changed_at(self, user: User) -> int:
+        """The revision of the last change that may concern a user, as far as it is known."""
+        return self._changes.last_for(user)
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Calls the listener after each change. Returns what ends that; calling it again does nothing."""
@@ -156,14 +168,16 @@ class Policy:
     def _compiled(self, user: User) -> Grants:
         grants: list[Grant] = []
         problems: list[str] = []
+        revision = 0
         for name, place in sorted(self._places(user).items()):
             binding = self._bindings[name]
             rules = self._rules(binding)
             if rules is None:
                 problems.append(f"clusterrole.rbac.authorization.k8s.io {quoted(binding.role)} not found")
-            else:
-                grants += _bound(rules, name, binding, binding.subjects[place])
-        return Grants(grants, problems)
+                continue
+            grants += _bound(rules, name, binding, binding.subjects[place])
+            revision = max(revision, self._binding_revisions[name], self._role_revisions[binding.role])
+        return Grants(grants, problems, revision=revision)
 
     def _rules(self, binding: Binding) -> Sequence[Rule] | None:
         return self._roles.get(binding.role) if binding.role_kind == _CLUSTER_ROLE else None
@@ -177,21 +191,26 @@ class Policy:
         return found
 
     def _link(self, name: str, binding: Binding) -> None:
+        self._by_role[binding.role].add(name)
         for place, (index, key) in enumerate(self._index_keys(binding)):
             if index is not None:
                 index.setdefault(key, {}).setdefault(name, place)
 
-    def _unlink(self, name: str) -> bool:
-        """Whether there was such a binding."""
+    def _unlink(self, name: str) -> Binding | None:
+        """The binding that was there."""
         binding = self._bindings.pop(name, None)
         if binding is None:
-            return False
+            return None
+        del self._binding_revisions[name]
+        self._by_role[binding.role].remove(name)
+        if not self._by_role[binding.role]:
+            del self._by_role[binding.role]
         for index, key in self._index_keys(binding):
             if index is not None and key in index:
                 index[key].pop(name, None)
                 if not index[key]:
                     del index[key]
-        return True
+        return binding
 
     def _index_keys(self, binding: Binding) -> Iterator[tuple[_Places | None, str]]:
         """Where each subject is found; None for one that nobody can be."""
@@ -203,9 +222,14 @@ class Policy:
             else:
                 yield None, ""
 
-    def _changed(self, revision: int) -> None:
+    def _role_changed(self, name: str, revision: int) -> None:
+        self._changed(revision, [self._bindings[each] for each in self._by_role.get(name, ())])
+
+    def _changed(self, revision: int, bindings: Iterable[Binding]) -> None:
         self.generation += 1
-        self.revision = max(self.revision, revision)
+        for binding in bindings:
+            for subject in binding.subjects:
+                self._changes.note(revision, user=subject.user, group=subject.group)
         self._grants.clear()
         for listener in list(self._listeners.values()):
             listener()
