@@ -204,7 +204,8 @@ def test_names_are_those_that_rules_spell_out() -> None:
         a_rule("get"),
     ]
     rbac = RBACAuthorizer(policy_of({"r": rules}, {"b": bound("r", "User jane")}))
-    assert rbac.names_of(JANE, verb="get", group=GROUP, resource="things") == {"a", "b", "c"}
+    for _ in range(2):  # the second time they are at hand
+        assert rbac.names_of(JANE, verb="get", group=GROUP, resource="things") == {"a", "b", "c"}
     assert rbac.names_of(User("x"), verb="get", group=GROUP, resource="things") == frozenset()
 
 
