@@ -73,6 +73,15 @@ bench-apply: setup ## Measure what managed fields and server-side apply cost, ag
 bench-storage: setup ## Measure writes, memory and start-up on SQLite and on a real etcd; ARGS=--quick is shorter
 	@$(BIN)/python -m tools.bench_storage $(ARGS)
 
+.PHONY: bench-access
+bench-access: setup ## Measure what authentication and authorization cost, against the goal
+	$(BIN)/python tools/bench_access.py $(ARGS)
+
+.PHONY: coverage-access
+coverage-access: setup ## Check that every branch of authentication and authorization is tested
+	$(BIN)/python -m pytest -q tests/authn tests/authz --cov=clusterregistry.authn --cov=clusterregistry.authz \
+	  --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+
 .PHONY: crash-test
 crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
 	@echo "==> Killing the server in the midst of its work, again and again"
