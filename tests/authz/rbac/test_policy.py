@@ -232,3 +232,10 @@ def test_what_is_kept_at_hand_is_bounded_and_stays_right() -> None:
     assert rbac.authorize(asking(JANE, "get")).verdict is ALLOW.verdict
     assert len(policy._grants) < policy_module._USERS_KEPT
     assert len(policy.grants(JANE)._answers) < grants_module._QUESTIONS_KEPT
+
+
+def test_the_rules_of_a_role_are_told_and_those_of_none_are_not() -> None:
+    policy = policy_of({"r": [a_rule("get")], "empty": []}, {})
+    assert policy.role("r") == (a_rule("get"),)
+    assert policy.role("empty") == ()
+    assert policy.role("other") is None
