@@ -18,11 +18,13 @@ from clusterregistry.storage.errors import (
     ValueTooLarge,
 )
 from clusterregistry.storage.etcd import failures, messages
-from clusterregistry.storage.etcd.endpoints import Endpoints
+from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.storage.etcd.ranges import TOUCHED, Range
 
 _LARGER = "raise etcd's --max-request-bytes, or have what is written there made smaller"
 _TRY_SECONDS = 1.0
+_WRITE_SECONDS = 6.0
+"""How long a member may take for a write. It is not sent to another one, so a busy disk is better waited for."""
 _NEVER = -1
 """No key is at this revision."""
 
@@ -84,7 +86,8 @@ class Writer:
 
     async def _transact(self, request: Any, *, again: bool) -> Any:
         try:
-            answer = await self._endpoints.call("txn", request, again=again)
+            seconds = ATTEMPT_SECONDS if again else _WRITE_SECONDS
+            answer = await self._endpoints.call("txn", request, again=again, seconds=seconds)
         except StorageUnavailable as error:
             self._note(str(error))
             raise
