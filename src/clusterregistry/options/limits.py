@@ -26,6 +26,13 @@ class LimitOptions:
         help="The same for requests that write. 0 is no limit.",
         example="--max-mutating-requests-inflight=400",
     )
+    max_connections: int = option(
+        10_000,
+        kind=INTEGER,
+        help="How many connections may be open at once, each with a file descriptor and about 100 KiB of memory. Who "
+        "comes when there are so many is closed at once. One address cannot take the last tenth.",
+        example="--max-connections=2000",
+    )
 
 
 def problems(options: LimitOptions) -> list[Problem]:
@@ -34,4 +41,7 @@ def problems(options: LimitOptions) -> list[Problem]:
         "--max-requests-inflight": options.max_requests_inflight,
         "--max-mutating-requests-inflight": options.max_mutating_requests_inflight,
     }
-    return [Problem(flag, "must not be negative") for flag, value in named.items() if value < 0]
+    found = [Problem(flag, "must not be negative") for flag, value in named.items() if value < 0]
+    if options.max_connections < 1:
+        found.append(Problem("--max-connections", "must be at least 1"))
+    return found

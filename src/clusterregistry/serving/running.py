@@ -23,6 +23,7 @@ from clusterregistry.options import CompletedOptions
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_current
 from clusterregistry.serving.app import Server, build
+from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
@@ -121,7 +122,7 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
         occasions.prepare()
         tls = _tls(options)
         _trust(server, tls.loaded)
-        http = HttpServer(server.handler)
+        http = HttpServer(server.handler, max_connections=room_for(options.limits.max_connections))
         await http.listen(listening, tls.context)
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()

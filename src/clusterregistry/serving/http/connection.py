@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from http import HTTPStatus
 from typing import Protocol
 
 from clusterregistry.handlers.requests import ClientGoneError
@@ -20,6 +21,9 @@ HEAD_SECONDS = 32.0
 
 IDLE_SECONDS = 620.0
 """More than the ten minutes after which common load balancers drop an idle connection themselves."""
+
+WRITE_SECONDS = 60.0
+"""How long a client that does not read may keep an answer, or the events of a watch, in our memory."""
 
 _GOODBYE = 0.5
 """Seconds that a client whom we do not want to hear any more has for its part of TLS's goodbye."""
@@ -46,19 +50,26 @@ class Surroundings(Protocol):
 class Connection(asyncio.Protocol):
     """Between a transport and the handler."""
 
-    __slots__ = ("_idle", "_reader", "_server", "_task", "_wire", "deadline")
+    __slots__ = ("_idle", "_reader", "_server", "_task", "_wire", "begun", "deadline", "holder", "write_deadline")
 
     _reader: RequestReader
     _task: asyncio.Task[None]
     _wire: Wire
 
-    def __init__(self, server: Surroundings) -> None:
+    def __init__(self, server: Surroundings, holder: str = "") -> None:
         self._server = server
         self._idle = True
+        self.holder = holder
+        """Whom its place is given to."""
+        self.begun = False
+        """Whether there is a client that can talk to us: its handshake is over."""
         self.deadline = math.inf
-        """When the client has been waited for long enough, in the time of the loop."""
+        """When what the client has to say has been waited for long enough, in the time of the loop."""
+        self.write_deadline = math.inf
+        """When it must have read of what it was sent."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.begun = True
         self._wire = Wire(transport)
         self._reader = RequestReader(self._wire)
         self._task = asyncio.get_running_loop().create_task(self._work())
@@ -71,8 +82,10 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._wire.on_full()
+        self.write_deadline = self._server.now + WRITE_SECONDS
 
     def resume_writing(self) -> None:
+        self.write_deadline = math.inf
         self._wire.on_room()
 
     def data_received(self, data: bytes) -> None:
@@ -96,6 +109,15 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """The client was waited for long enough."""
+        slow_reader = self.write_deadline <= self._server.now
+        self.deadline = self.write_deadline = math.inf
+        if slow_reader:
+            _log.debug("ended the connection of a client at %s that does not read", self.holder)
+            self._wire.abort()
+            return
+        _log.debug("ended the connection of a client at %s that sends nothing, or too slowly", self.holder)
+        if self._idle and self._reader.in_head and not self._wire.closing:
+            self._wire.write(writing.refusal(HTTPStatus.REQUEST_TIMEOUT, self._server.date))
         self._end_soon()
 
     async def _work(self) -> None:
@@ -108,7 +130,7 @@ class Connection(asyncio.Protocol):
                     await self._answer(reader.requests[0])
                     reader.requests.popleft()
                     reader.go_on()
-                    self.deadline = self._server.now + (HEAD_SECONDS if reader.in_head else IDLE_SECONDS)
+                    self.deadline = self._server.now + (IDLE_SECONDS if reader.between_messages else HEAD_SECONDS)
                     if reader.requests:  # sent ahead: others have their turn first
                         await asyncio.sleep(0)
                 elif reader.refusal and not wire.closing:

@@ -20,6 +20,9 @@ from clusterregistry.serving.http.wire import Wire
 HEADERS_LIMIT = 1024 * 1024
 """Bytes of URL and headers together, about, as Go's server has it."""
 
+HEADERS_COUNT = 2000
+"""Headers of one request, about; a proxy that tells a user's groups may send a thousand. Each is an object of ours."""
+
 _SLICE = 4096
 """Bytes that are parsed at a time: an answer's wait bounds how many requests can be sent ahead and become objects."""
 
@@ -34,7 +37,6 @@ class RequestReader:
     """Reads one request after the other. The parser calls the ``on_`` methods."""
 
     __slots__ = (
-        "_between_messages",
         "_current",
         "_deaf",
         "_headers",
@@ -45,6 +47,7 @@ class RequestReader:
         "_unparsed",
         "_url",
         "_wire",
+        "between_messages",
         "in_head",
         "refusal",
         "requests",
@@ -56,9 +59,10 @@ class RequestReader:
         self.refusal: HTTPStatus | None = None
         """The status to be answered after them, when something came that is no request."""
         self.in_head = False
+        self.between_messages = True
+        """Whether the last request is complete, its body included."""
         self._wire = wire
         self._parser = httptools.HttpRequestParser(self)
-        self._between_messages = True
         self._current: Incoming | None = None
         self._deaf = False
         self._headers: dict[bytes, bytes] = {}
@@ -105,10 +109,10 @@ class RequestReader:
             self._parse(data[start : start + _SLICE])
 
     def _parse(self, data: bytes) -> None:
-        if self._between_messages and not data.startswith(_SERVED_METHODS):
+        if self.between_messages and not data.startswith(_SERVED_METHODS):
             data = self._with_known_method(data)
         self._unparsed += len(data)
-        if self._unparsed > HEADERS_LIMIT:
+        if self._unparsed > HEADERS_LIMIT or (self.in_head and self._headers_so_far() > HEADERS_COUNT):
             # The parser keeps all of a head, or of the trailers of a body: neither may go on for ever.
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "more than a head may have")
             return
@@ -118,6 +122,9 @@ class RequestReader:
             self._deaf = True  # another protocol would follow now: no
         except httptools.HttpParserError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _headers_so_far(self) -> int:
+        return len(self._headers) + len(self._repeated)
 
     def _with_known_method(self, data: bytes) -> bytes:
         """The parser takes no method that it does not know, and the client is to hear what we say to it."""
@@ -135,7 +142,7 @@ class RequestReader:
             self._current.break_off()
 
     def on_message_begin(self) -> None:
-        self._between_messages = False
+        self.between_messages = False
         self.in_head = True
         self._url = b""
         self._headers = {}
@@ -180,7 +187,7 @@ class RequestReader:
             self._current.add(piece)
 
     def on_message_complete(self) -> None:
-        self._between_messages = True
+        self.between_messages = True
         self._unparsed = 0
         if self._current is not None:
             self._current.end()

@@ -1,4 +1,4 @@
-"""All connections of a server: how they begin, how long they may idle, and how they end."""
+"""All connections of a server: how many there may be, how long they may idle, and how they end."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import ssl
 import time
 from email.utils import formatdate
 
+from clusterregistry.serving.http.accepting import Accepting
 from clusterregistry.serving.http.connection import Connection
+from clusterregistry.serving.http.places import Places
 from clusterregistry.serving.interface import Handler
 
 BACKLOG = 1024
 """Clients that may wait to be accepted."""
+
+MAX_CONNECTIONS = 10_000
 
 _TICK = 1.0
 
@@ -26,8 +30,9 @@ class HttpServer:
     One clock for all: timers for each request would cost more than the date and the idle ones being a second late.
     """
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self.handler = handler
+        self.places = Places(max_connections)
         self.stopping = False
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
@@ -35,14 +40,18 @@ class HttpServer:
         self._tick()
 
     async def listen(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
-        self._listening = await self._loop.create_server(
-            lambda: Connection(self), sock=listening, ssl=context, backlog=BACKLOG
+        """Takes clients from a socket that listens already, and closes it at the end."""
+        self._accepting = Accepting(
+            listening,
+            context=context,
+            places=self.places,
+            new_connection=lambda holder: Connection(self, holder),
         )
 
     async def stop(self, *, patience: float) -> None:
         """Takes nobody new, ends who is idle, and waits so many seconds for those who are being answered."""
         self.stopping = True
-        self._listening.close()
+        self._accepting.stop()
         for connection in list(self._connections):
             connection.finish()
         self._note_if_empty()
@@ -56,6 +65,7 @@ class HttpServer:
     def end(self) -> None:
         """Ends all connections at once."""
         self._ticking.cancel()
+        self._accepting.end()
         for connection in list(self._connections):
             connection.end()
         self._empty.set()
@@ -67,6 +77,7 @@ class HttpServer:
 
     def left(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self.places.give_back(connection.holder)
         self._note_if_empty()
 
     def _note_if_empty(self) -> None:
@@ -76,6 +87,7 @@ class HttpServer:
     def _tick(self) -> None:
         self.now = self._loop.time()
         self.date = b"date: " + formatdate(time.time(), usegmt=True).encode()
-        for connection in [one for one in self._connections if one.deadline < self.now]:
+        now = self.now
+        for connection in [one for one in self._connections if one.deadline < now or one.write_deadline < now]:
             connection.expire()
         self._ticking = self._loop.call_later(_TICK, self._tick)

@@ -1,0 +1,60 @@
+"""Durations in text as Go has them, such as ``1m30s``, read and refused as its time package does."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,  # the micro sign
+    "μs": 10**3,  # the Greek letter
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)", re.ASCII | re.DOTALL)
+_LARGEST = 2**63
+_LONGEST_TEXT = 256
+"""Characters of a text that is looked at: what is longer is no duration that anybody means."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds. Raises ValueError."""
+    rest = text[1:] if text[:1] in {"+", "-"} else text
+    if not rest or len(rest) > _LONGEST_TEXT:
+        raise _invalid(text)
+    nanoseconds = 0 if rest == "0" else _sum(rest, text)
+    return (-nanoseconds if text[0] == "-" else nanoseconds) / 10**9
+
+
+def _sum(rest: str, text: str) -> int:
+    total = 0
+    while rest:
+        part = _PART.match(rest)
+        whole, fraction, unit = part.groups(default="") if part else ("", "", "")
+        if not whole and len(fraction) < 2:  # noqa: PLR2004 - the point and a digit
+            raise _invalid(text)
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        if unit not in _UNITS:
+            raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        total += int(float("0" + fraction) * _UNITS[unit]) + int(whole or "0") * _UNITS[unit]
+        rest = rest[len(whole) + len(fraction) + len(unit) :]
+    if total >= _LARGEST:
+        raise _invalid(text)
+    return total
+
+
+def _invalid(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {_quoted(text[:_LONGEST_TEXT])}")
+
+
+def _quoted(text: str) -> str:
+    """As the time package quotes: everything that is not plain ASCII byte by byte."""
+    shown = [
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"  # noqa: PLR2004
+        for byte in text.encode("utf-8", "surrogatepass")
+    ]
+    return f'"{"".join(shown)}"'

@@ -1,0 +1,135 @@
+"""Takes clients from a listening socket, as many as there are places for.
+
+The loop's own server would take any number of them, and try without a pause when there are no file descriptors left.
+Here a client for whom there is no place is closed at once: it learns of it at once, and costs neither a handshake nor
+memory. Whoever does not finish its handshake in time loses its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+
+from clusterregistry.serving.http.connection import Connection
+from clusterregistry.serving.http.places import Places, holder_of
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a client may take for TLS's handshake."""
+
+_AT_ONCE = 64
+"""Clients that are taken before others have their turn."""
+
+_PAUSE = 1.0
+"""Seconds without trying after the system refused to give us a client."""
+
+_COMPLAINT_SECONDS = 60.0
+"""Seconds between two warnings of clients that were turned away."""
+
+_log = logging.getLogger(__name__)
+
+
+class Accepting:
+    """Makes connections of clients, from the socket on which they come until ``stop``."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        *,
+        context: ssl.SSLContext | None,
+        places: Places,
+        new_connection: Callable[[str], Connection],
+    ) -> None:
+        """``new_connection`` is given the holder of the connection's place; who ends it gives the place back."""
+        self._loop = asyncio.get_running_loop()
+        self._listening = listening
+        self._context = context
+        self._places = places
+        self._new_connection = new_connection
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        self._turned_away = 0
+        self._complained_at = -_COMPLAINT_SECONDS
+        listening.setblocking(False)
+        self._begin()
+
+    def stop(self) -> None:
+        """Takes nobody any more. Handshakes that have begun go on."""
+        if self._pause is not None:
+            self._pause.cancel()
+        if self._listening.fileno() >= 0:
+            self._loop.remove_reader(self._listening)
+            self._listening.close()
+
+    def end(self) -> None:
+        """Ends the handshakes, too."""
+        self.stop()
+        for handshake in self._handshakes:
+            handshake.cancel()
+
+    def _begin(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._listening, self._take)
+
+    def _take(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:  # it left while it waited
+                continue
+            except OSError as error:
+                self._wait(error)
+                return
+            self._welcome(client, address[0])
+
+    def _wait(self, error: OSError) -> None:
+        """There are no descriptors or no memory: trying again at once would only keep us from freeing some."""
+        _log.warning("cannot take connections for a moment: %s", error.strerror)
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(_PAUSE, self._begin)
+
+    def _welcome(self, client: socket.socket, address: str) -> None:
+        holder = holder_of(address)
+        if not self._places.take(holder):
+            client.close()
+            self._complain(address)
+            return
+        client.setblocking(False)
+        handshake = self._loop.create_task(self._shake_hands(client, holder))
+        self._handshakes.add(handshake)
+        handshake.add_done_callback(self._handshakes.discard)
+
+    async def _shake_hands(self, client: socket.socket, holder: str) -> None:
+        connection = self._new_connection(holder)
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: connection,
+                client,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context else None,
+            )
+        except OSError as error:
+            _log.debug("no handshake with a client at %s: %s", holder, error)
+        finally:
+            if not connection.begun:
+                self._places.give_back(holder)
+                with contextlib.suppress(OSError):
+                    client.close()
+
+    def _complain(self, address: str) -> None:
+        self._turned_away += 1
+        _log.debug("turned away a client at %s: too many connections", address)
+        now = self._loop.time()
+        if now - self._complained_at >= _COMPLAINT_SECONDS:
+            _log.warning(
+                "%d connections are open: turned away %d, the last one from %s; see --max-connections",
+                self._places.taken,
+                self._turned_away,
+                address,
+            )
+            self._complained_at, self._turned_away = now, 0

@@ -1,0 +1,65 @@
+"""How long a request may take, and what its client may say about that."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.handlers import request_info
+from clusterregistry.handlers.requests import Request
+from clusterregistry.handlers.responses import Answer, text_response
+from clusterregistry.serving.filters import time_limit
+from tests.api.clients import Client
+from tests.api.objects import CLUSTERS
+
+LONG = 3600.0
+
+
+class Asked(Request):
+    def __init__(self, method: str, query: str) -> None:
+        super().__init__(method=method, path=CLUSTERS, query_string=query.encode(), headers={})
+        self.info = request_info.parse(method, CLUSTERS, query.encode())
+
+    async def read_body(self) -> tuple[bytes, bool]:
+        return b"", False
+
+    async def disconnected(self) -> None:
+        """At once."""
+
+
+async def never(_: Request) -> Answer:
+    await asyncio.Event().wait()
+    return text_response("never")
+
+
+async def at_once(_: Request) -> Answer:
+    return text_response("here")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("query", ["timeout=1ms", "%74imeout=1ms", "limit=1&timeout=1ms&timeout=1h"])
+async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
+    with pytest.raises(errors.APIError) as refused:
+        await time_limit.filter_for(LONG)(never)(Asked(method, query))
+    assert refused.value.code == 504
+    assert refused.value.status["message"] == "Timeout: request did not complete within the allotted timeout"
+
+
+@pytest.mark.parametrize("query", ["timeout=1h", "timeout=0", "timeout=-1s", "timeout=", "timeoutSeconds=9"])
+async def test_nobody_gets_more_time_than_the_server_gives(query: str) -> None:
+    with pytest.raises(errors.APIError) as refused:
+        await time_limit.filter_for(0.001)(never)(Asked("POST", query))
+    assert refused.value.code == 504
+
+
+@pytest.mark.parametrize("query", ["watch=1&timeout=1ns", "watch=true&timeout=soon"])
+async def test_a_watch_has_its_own_time(query: str) -> None:
+    assert (await time_limit.filter_for(LONG)(at_once)(Asked("GET", query))).status == 200
+
+
+def test_what_is_no_duration_is_refused(client: Client) -> None:
+    refused = client.get(f"{CLUSTERS}?timeout=soon").refused(400, "BadRequest")
+    assert refused["message"] == 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+    client.get(f"{CLUSTERS}?timeout=32s").expect(200)
