@@ -48,14 +48,14 @@ class Raw:
 
     def send(self, data: bytes, *, seconds: float = 20.0) -> Reply:
         """Sends bytes as they are and reads to the end; what the server closes early is no error."""
-        received = b""
+        received = []
         with self.program.socket(seconds=seconds, trust=self._trust) as connection:
             with contextlib.suppress(OSError):
                 connection.sendall(data)
             with contextlib.suppress(OSError):
                 while piece := connection.recv(65536):
-                    received += piece
-        return Reply(received)
+                    received.append(piece)
+        return Reply(b"".join(received))
 
     def ask(
         self,

@@ -9,6 +9,12 @@ MAX_DEPTH = 200
 """Levels of lists and maps. orjson writes no more than 254, and answers wrap objects in a few more; code that
 recurses into a value stays well clear of Python's own limit."""
 
+MAX_VALUES = 200_000
+"""Values in one document, about. Three megabytes of nothing but empty lists would be a million: seconds of work, and a
+hundred megabytes, for each request that sends them. No object that anybody stores comes near."""
+
+TOO_MANY_VALUES = f"the document has more than {MAX_VALUES} values"
+
 YAML_ERRORS = "yaml: unmarshal errors:\n"
 """What go-yaml's one strict error starts with, before a line for each wrong key."""
 

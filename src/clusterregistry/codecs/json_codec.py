@@ -12,7 +12,14 @@ from typing import Any
 
 import orjson
 
-from clusterregistry.codecs.decoding import MAX_DEPTH, Decoded, DecodeError, too_deep
+from clusterregistry.codecs.decoding import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    TOO_MANY_VALUES,
+    Decoded,
+    DecodeError,
+    too_deep,
+)
 
 _WHITE_SPACE = b" \t\r\n"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -23,6 +30,7 @@ _ESCAPE = re.compile(
     rb"(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
 
 # What Go says where the standard library stops with the message on the left.
@@ -51,6 +59,8 @@ def decode(body: bytes) -> Decoded:
     As kube-apiserver does: invalid UTF-8 and lone surrogates become U+FFFD, integers beyond 64 bits become floats,
     numbers beyond a float are an error. Raises DecodeError.
     """
+    if len(body) > MAX_VALUES and _separators(body) > MAX_VALUES and _separators(_STRING.sub(b"", body)) > MAX_VALUES:
+        raise DecodeError(TOO_MANY_VALUES)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -80,6 +90,11 @@ def encode_as_go(value: Any) -> bytes:
 def encode_pretty(value: Any) -> bytes:
     """For people: indented by two, keys sorted."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+
+
+def _separators(body: bytes) -> int:
+    """How many values a document may have: a map or list is one for itself, and the commas tell how many are in it."""
+    return body.count(b",") + body.count(b"{") + body.count(b"[")
 
 
 def _mended(body: bytes) -> bytes:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _NO_QUALITY = 0.0
+_MOST_CLAUSES, _MOST_PARAMETERS = 100, 20
+"""What is looked at of a header: anybody can send a megabyte of it, and browsers send less than ten clauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,13 @@ def clauses(accept: str) -> list[Clause]:
 
     No header, or an empty one, accepts anything.
     """
-    parsed = [_clause(part) for part in (accept.strip() or "*/*").split(",") if part.strip()]
+    parts = (accept.strip() or "*/*").split(",", _MOST_CLAUSES)[:_MOST_CLAUSES]
+    parsed = [_clause(part) for part in parts if part.strip()]
     return sorted(parsed, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
 
 
 def _clause(text: str) -> Clause:
-    media_type, *rest = (part.strip() for part in text.split(";"))
+    media_type, *rest = (part.strip() for part in text.split(";", _MOST_PARAMETERS)[:_MOST_PARAMETERS])
     pairs = (part.partition("=") for part in rest)
     parameters = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
     quality = parameters.pop("q", "1")

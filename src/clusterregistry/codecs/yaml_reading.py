@@ -13,12 +13,23 @@ from typing import Any
 import orjson
 import yaml
 
-from clusterregistry.codecs.decoding import MAX_DEPTH, YAML_ERRORS, Decoded, DecodeError, too_deep
+from clusterregistry.codecs.decoding import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    TOO_MANY_VALUES,
+    YAML_ERRORS,
+    Decoded,
+    DecodeError,
+    too_deep,
+)
 from clusterregistry.codecs.yaml_scalars import MERGE_TAG, as_json, as_key, resolve, resolve_tagged
 
 _FEW_ALIASED, _FEW_DECODED = 100, 1000
 _SMALL, _LARGE = 400_000, 4_000_000
 """Numbers of nodes between which go-yaml lowers the share that may come from aliases from 99% to 10%."""
+
+_MOST_NODES = 2 * MAX_VALUES
+"""Keys are nodes, too."""
 
 
 class _Unset:
@@ -163,6 +174,8 @@ class _Builder:
     def _place(self, value: Any, *, line: int, node: _Node | None = None) -> None:
         """Puts a finished value where it belongs: it is the document, an item, a key or a value."""
         self.decoded += 1
+        if self.decoded > _MOST_NODES:
+            raise DecodeError(f"yaml: {TOO_MANY_VALUES}")
         top = self._top
         if top is None:
             self.value = as_json(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from clusterregistry.apis.meta import errors, field_errors, object_meta
@@ -31,6 +32,9 @@ _LARGE = 64 * 1024
 _PROTOBUF_CODEC = "clusterregistry.codecs.kubernetes_protobuf"
 _STRUCTS = "clusterregistry.codecs.kubernetes_structs"
 _modules: dict[str, Any] = {}
+
+_beside_the_loop = ThreadPoolExecutor(2, "decoding")
+"""Few, since what is decoded can take many times the memory of the body, and more of them would not be faster."""
 
 
 async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
@@ -103,7 +107,7 @@ async def decode_yaml(body: bytes) -> Decoded:
 async def _decoded(decode: Callable[[bytes], Decoded], body: bytes) -> Decoded:
     if len(body) > _LARGE:
         # It can take a second: let the interpreter switch between this and everybody else's requests.
-        return await asyncio.to_thread(decode, body)
+        return await asyncio.get_running_loop().run_in_executor(_beside_the_loop, decode, body)
     return decode(body)
 
 

@@ -17,6 +17,9 @@ from clusterregistry.apis.meta.field_errors import FieldError
 
 Status = dict[str, Any]
 
+_MOST_CAUSES = 500
+"""Wrong fields that a 422 tells: a body of three megabytes can have a hundred thousand, each told twice."""
+
 
 class APIError(Exception):
     """A failed request and the Status that says so. ``retry_after`` also becomes a header."""
@@ -110,9 +113,12 @@ def conflict(*, group: str, resource: str, name: str, detail: str) -> APIError:
 
 
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> APIError:
-    """422 with every wrong field as a cause. ``errors`` must not be empty."""
-    message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(errors)}"
-    causes = [error.cause() for error in errors]
+    """422 with the wrong fields as causes, each of them unless they are very many. ``errors`` must not be empty."""
+    told = errors[:_MOST_CAUSES]
+    message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(told)}"
+    if len(errors) > len(told):
+        message += f", and {len(errors) - len(told)} more"
+    causes = [error.cause() for error in told]
     return failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes})
 
 

@@ -20,6 +20,9 @@ from clusterregistry.serving.http.wire import Wire
 HEADERS_LIMIT = 1024 * 1024
 """Bytes of URL and headers together, about, as Go's server has it."""
 
+URL_LIMIT = 64 * 1024
+"""Bytes of path and query, about: they are looked at before anybody knows who asks."""
+
 HEADERS_COUNT = 2000
 """Headers of one request, about; a proxy that tells a user's groups may send a thousand. Each is an object of ours."""
 
@@ -37,6 +40,7 @@ class RequestReader:
     """Reads one request after the other. The parser calls the ``on_`` methods."""
 
     __slots__ = (
+        "_count",
         "_current",
         "_deaf",
         "_headers",
@@ -63,6 +67,7 @@ class RequestReader:
         """Whether the last request is complete, its body included."""
         self._wire = wire
         self._parser = httptools.HttpRequestParser(self)
+        self._count = 0
         self._current: Incoming | None = None
         self._deaf = False
         self._headers: dict[bytes, bytes] = {}
@@ -112,9 +117,12 @@ class RequestReader:
         if self.between_messages and not data.startswith(_SERVED_METHODS):
             data = self._with_known_method(data)
         self._unparsed += len(data)
-        if self._unparsed > HEADERS_LIMIT or (self.in_head and self._headers_so_far() > HEADERS_COUNT):
+        if self._unparsed > HEADERS_LIMIT or self._count > HEADERS_COUNT:
             # The parser keeps all of a head, or of the trailers of a body: neither may go on for ever.
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "more than a head may have")
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "more than a head or trailers may have")
+            return
+        if self.in_head and len(self._url) > URL_LIMIT:
+            self._refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "a URL that is too long")
             return
         try:
             self._parser.feed_data(data)
@@ -122,9 +130,6 @@ class RequestReader:
             self._deaf = True  # another protocol would follow now: no
         except httptools.HttpParserError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-
-    def _headers_so_far(self) -> int:
-        return len(self._headers) + len(self._repeated)
 
     def _with_known_method(self, data: bytes) -> bytes:
         """The parser takes no method that it does not know, and the client is to hear what we say to it."""
@@ -152,6 +157,7 @@ class RequestReader:
         self._url += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._count += 1
         if self.in_head:
             name = name.lower()
             if self._headers.setdefault(name, value) is not value:
@@ -159,7 +165,7 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self.in_head = False
-        self._unparsed = 0
+        self._unparsed = self._count = 0
         parser = self._parser
         method, self._method = self._method or parser.get_method().decode(), ""
         path, query_string = _split(self._url)
@@ -188,7 +194,7 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         self.between_messages = True
-        self._unparsed = 0
+        self._unparsed = self._count = 0
         if self._current is not None:
             self._current.end()
             self._current = None

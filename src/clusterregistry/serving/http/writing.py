@@ -20,6 +20,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _REFUSALS = {
     HTTPStatus.BAD_REQUEST: b"Invalid HTTP request received.",
     HTTPStatus.REQUEST_TIMEOUT: b"The head of the request did not come in time.",
+    HTTPStatus.REQUEST_URI_TOO_LONG: b"Request-URI Too Long",
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: b"Request Header Fields Too Large",
 }
 
