@@ -44,12 +44,12 @@ class Raw:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._trust = program.trust()
+        self.trust = program.trust()
 
     def send(self, data: bytes, *, seconds: float = 20.0) -> Reply:
         """Sends bytes as they are and reads to the end; what the server closes early is no error."""
         received = []
-        with self.program.socket(seconds=seconds, trust=self._trust) as connection:
+        with self.program.socket(seconds=seconds, trust=self.trust) as connection:
             with contextlib.suppress(OSError):
                 connection.sendall(data)
             with contextlib.suppress(OSError):

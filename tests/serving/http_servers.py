@@ -89,11 +89,11 @@ class Served:
     """A server that runs."""
 
     def __init__(self, server: HttpServer, port: int) -> None:
-        self.server, self._port = server, port
+        self.server, self.port = server, port
 
     async def connect(self) -> Conversation:
         trusting = contexts()[1]
-        return Conversation(*await asyncio.open_connection("127.0.0.1", self._port, ssl=trusting))
+        return Conversation(*await asyncio.open_connection("127.0.0.1", self.port, ssl=trusting))
 
 
 @functools.cache
@@ -113,9 +113,9 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 @contextlib.asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[Served]:
+async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncIterator[Served]:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = HttpServer(handler)
+    server = HttpServer(handler, max_connections=max_connections)
     await server.listen(listening, contexts()[0])
     try:
         yield Served(server, listening.getsockname()[1])

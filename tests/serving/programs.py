@@ -101,9 +101,24 @@ class Program:
 
     def resident_bytes(self) -> int:
         """The memory that the process really uses."""
+        return self._memory("VmRSS:")
+
+    def forget_peak(self) -> None:
+        """From now on ``peak_bytes`` is the most memory that the process has used since."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        return self._memory("VmHWM:")
+
+    def _memory(self, name: str) -> int:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in text.splitlines() if line.startswith("VmRSS:"))
+        line = next(line for line in text.splitlines() if line.startswith(name))
         return int(line.split()[1]) * 1024
+
+    def cpu_seconds(self) -> float:
+        """The time that the process has computed."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self) -> int:
         """How many files and sockets the process has open."""

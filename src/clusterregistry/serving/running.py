@@ -25,6 +25,7 @@ from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_curren
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
+from clusterregistry.serving.memory import give_back_what_is_free
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
 
@@ -118,6 +119,7 @@ def _trust(server: Server, loaded: Loaded) -> None:
 
 
 async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
+    give_back_what_is_free()
     async with build(options) as server:
         occasions.prepare()
         tls = _tls(options)
