@@ -29,7 +29,7 @@ class LimitOptions:
     max_connections: int = option(
         10_000,
         kind=INTEGER,
-        help="How many connections may be open at once, each with a file descriptor and about 100 KiB of memory. Who "
+        help="How many connections may be open at once, each with a file descriptor and about 50 KiB of memory. Who "
         "comes when there are so many is closed at once. One address cannot take the last tenth.",
         example="--max-connections=2000",
     )
