@@ -98,8 +98,8 @@ class Crowd:
         for client in self.clients:
             if client.transport is not None:
                 client.transport.abort()
-        for _, writer in self.silent:
-            writer.transport.abort()
+        for connection in self.silent:
+            connection[1].transport.abort()
         await asyncio.sleep(0)
 
 

@@ -69,10 +69,9 @@ def test_what_is_no_request_is_refused_and_the_connection_closed(program: Progra
     "head",
     [
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: " + b"x" * (1024 * 1024 + 4096) + b"\r\n\r\n",
-        b"GET /healthz?" + b"x" * (1024 * 1024 + 4096) + b" HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-Many: 0123456789abcdef\r\n" * 60_000 + b"\r\n",
     ],
-    ids=["one large header", "a large address", "many headers"],
+    ids=["one large header", "many headers"],
 )
 def test_headers_above_a_mebibyte_are_too_large(program: Program, head: bytes) -> None:
     with program.socket() as connection:

@@ -126,7 +126,9 @@ async def deaf(served: Served) -> AsyncIterator[asyncio.StreamWriter]:
     )
     writer.write(get().encode())
     await writer.drain()
-    writer.transport.pause_reading()
+    transport = writer.transport
+    assert isinstance(transport, asyncio.Transport)
+    transport.pause_reading()
     try:
         yield writer
     finally:
