@@ -26,7 +26,8 @@ def filter_for(seconds: float) -> Filter:
                 async with asyncio.timeout(allowed):
                     return await inner(request)
             except TimeoutError:
-                raise errors.timeout("request did not complete within the allotted timeout") from None
+                message = "request did not complete within the allotted timeout"
+                raise errors.timeout(message, retry_after=1) from None
 
         def handle(request: Request) -> Awaitable[Answer]:
             verb, query_string = request.info.verb, request.query_string
