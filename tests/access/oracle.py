@@ -101,7 +101,7 @@ def visible(user: Who, wish: Wish, setup: Setup) -> set[str]:
         name
         for rule in rules_of(user, setup.grants)
         for name in rule.get("resourceNames", [])
-        if _allows(rule, Wish(verb="get", group=wish.group, resource=wish.resource, name=name))
+        if name and _allows(rule, Wish(verb="get", group=wish.group, resource=wish.resource, name=name))
     }
     return named & {wish.name} if wish.name else named
 

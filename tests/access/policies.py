@@ -45,6 +45,8 @@ RULES: dict[str, list[Rule]] = {
     "writing by names": [_clusters("create update patch delete deletecollection", "a", "zz")],
     "a name here and all there": [_clusters("get list", "a"), _on(RBAC_GROUP, "clusterroles", "get list watch")],
     "two roles in one": [_clusters("get", "a"), _clusters("get", "b"), _clusters("list", "a")],
+    "many names": [_clusters("get patch", f"other-{number}", "a") for number in range(12)],
+    "an empty name": [_clusters("get list deletecollection create", "")],
     "the subresource only": [_on(CLUSTERS_GROUP, "clusters/status", "get update patch")],
     "the subresource of any": [_on("*", "*/status", "*")],
     "the subresource by name": [_on(CLUSTERS_GROUP, "clusters/status", "*", "b")],
