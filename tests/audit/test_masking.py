@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.audit.masking import MASK, Masker, is_secret_key
-from clusterregistry.registry.cluster.secret_lint import credential_in
+from clusterregistry.registry.cluster.credential_looks import credential_in
 
 SECRET = "s3cr3t-Value"
 HEADER = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"1"}').decode().rstrip("=")

@@ -17,7 +17,7 @@ from clusterregistry.authn.users import User
 from clusterregistry.authz.interface import Decision, Verdict
 from clusterregistry.codecs import kubernetes_protobuf
 from clusterregistry.handlers.responses import PROTOBUF, Response, json_response, text_response
-from clusterregistry.registry.cluster.secret_lint import credential_in
+from clusterregistry.registry.cluster.credential_looks import credential_in
 from tests.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.audit.trails import RECEIVED, Sent, trail
 

@@ -36,7 +36,7 @@ from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.options import CompletedOptions
 from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.registry.admission import Admission
-from clusterregistry.registry.cluster.secret_lint import credential_in
+from clusterregistry.registry.cluster.credential_looks import credential_in
 from clusterregistry.registry.definitions import Definition, Resource
 from clusterregistry.registry.rbac import escalation
 from clusterregistry.registry.rbac.keeping import Keeper

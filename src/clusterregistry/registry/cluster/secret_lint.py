@@ -1,30 +1,26 @@
 """The look-out for credentials in objects that many may read.
 
 A registry holds pointers to credentials, never credentials. This finds the common ways of getting that wrong:
-by what a value looks like anywhere in the spec and the annotations, and by what its key is called in the
-configuration of an authentication provider. It is no proof of absence, and no finding ever shows the value.
+by what a value looks like anywhere in the spec, the status, labels and annotations, and by what its key is called in
+the configuration of an authentication provider. It is no proof of absence, and no finding ever shows the value.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
+from clusterregistry.apis.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.remembering import remembered
+from clusterregistry.registry.cluster.credential_looks import SHORTEST, credential_in
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""Holds the whole object once more: what is wrong in it is reported where it belongs."""
+"""Holds the whole object once more: what is wrong in it is reported where it belongs, if it is still there."""
 
 _WARNINGS_LIMIT = 10
-_SHORTEST = 12
-"""No value that is shorter looks like any of the patterns."""
-
 _ADVICE = "store a pointer instead, such as a secret's name or a file's path, and revoke what was sent"
 
 
@@ -34,39 +30,6 @@ class Finding(NamedTuple):
     path: str
     what: str
 
-
-# The look-behinds keep the search linear: a long run of such letters is tried from its start only.
-_PATTERNS = re.compile(
-    r"""
-      (?P<key>-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----)
-    | (?P<encoded>(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,})
-    | (?P<jwt>(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]*)
-    | (?P<aws>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)
-    | (?P<gcp>"type"\s*:\s*"service_account"|\bya29\.[A-Za-z0-9_-]{20,}|\bAIza[A-Za-z0-9_-]{35})
-    | (?P<github>\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{22,})
-    | (?P<gitlab>\bglpat-[A-Za-z0-9_-]{20,})
-    | (?P<slack>\bxox[abeoprs]-[A-Za-z0-9-]{10,})
-    | (?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^/\s:@]{0,256}:[^/\s@]{1,256}@)
-    """,
-    re.VERBOSE,
-)
-_HINTS = (
-    *("PRIVATE KEY", "LS0tLS1CRUdJTi", "eyJ", "AKIA", "ASIA", "service_account", "ya29.", "AIza", "://"),
-    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox"),
-)
-"""Every match contains one of these: a search for plain text spares nearly all values the expression."""
-
-_LOOKS_LIKE = {
-    "key": "a private key",
-    "encoded": "an encoded private key",
-    "jwt": "a JSON web token",
-    "aws": "an AWS access key",
-    "gcp": "a Google Cloud credential",
-    "github": "a GitHub token",
-    "gitlab": "a GitLab token",
-    "slack": "a Slack token",
-    "url": "a URL with a password",
-}
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 _CREDENTIAL_ENDINGS = (
@@ -88,9 +51,17 @@ _POINTER = re.compile(
 )
 
 
-def inspect(*, spec: Any, annotations: Any) -> list[Finding]:
+def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) -> list[Finding]:
     """What looks like a credential, one finding a value. Takes any JSON."""
-    return [*_in_spec(spec), *_in_annotations(annotations)]
+    found = [*_in_spec(spec), *_in_map("metadata.labels", labels), *_in_map("metadata.annotations", annotations)]
+    return found or _left_behind(annotations)
+
+
+def inspect_status(status: Any) -> list[Finding]:
+    """The same for what controllers write, such as the message of an error with the URL that they called."""
+    return [
+        Finding(_rendered(place), what) for place, text in _strings("status", status) if (what := credential_in(text))
+    ]
 
 
 def warnings(findings: list[Finding]) -> list[str]:
@@ -108,25 +79,11 @@ def errors(findings: list[Finding]) -> list[FieldError]:
     return [field_errors.forbidden(path, f"looks like {what}; {_ADVICE}") for path, what in findings]
 
 
-def credential_in(text: str) -> str:
-    """What kind of credential ``text`` holds by its looks, empty for none."""
-    if len(text) < _SHORTEST or not any(map(text.__contains__, _HINTS)):
-        return ""
-    for match in _PATTERNS.finditer(text):
-        kind = match.lastgroup or ""
-        if kind == "jwt" and not _is_token_header(match[0].partition(".")[0]):
-            continue
-        if kind == "encoded" and b"PRIVATE KEY" not in _decoded(match[0][:96]):
-            continue
-        return _LOOKS_LIKE[kind]
-    return ""
-
-
 def _in_spec(spec: Any) -> Iterator[Finding]:
-    """By looks anywhere but in the CA bundle, which validation judges, and by key in providers' configuration."""
+    """By looks anywhere, and by key in providers' configuration."""
     seen: set[str] = set()
-    for place, text in _strings(spec):
-        if place[1] != "caBundle" and (what := credential_in(text)):
+    for place, text in _strings("spec", spec):
+        if what := _in_bundle(text) if place[1] == "caBundle" else credential_in(text):
             seen.add(path := _rendered(place))
             yield Finding(path, what)
     for path, key, value in _provider_config(spec):
@@ -134,17 +91,23 @@ def _in_spec(spec: Any) -> Iterator[Finding]:
             yield Finding(path, what)
 
 
+@remembered(256, longest=32 * 1024)
+def _in_bundle(text: str) -> str:
+    """What validation refuses, such as a key, is left to it. Cached as there: a fleet shares few authorities."""
+    return "" if ca_bundle_error(text) else credential_in(text)
+
+
 _Place = tuple[Any, str | int]
 """Where a value is: the place of what holds it, and its key or index. A path is only made of it for a finding."""
 
 
-def _strings(spec: Any) -> Iterator[tuple[_Place, str]]:
+def _strings(name: str, value: Any) -> Iterator[tuple[_Place, str]]:
     """Walks without recursion: the depth of what is not yet validated is the client's to choose."""
-    pending: list[tuple[_Place, Any]] = [((None, "spec"), spec)]
+    pending: list[tuple[_Place, Any]] = [((None, name), value)]
     while pending:
         place, value = pending.pop()
         if type(value) is str:
-            if len(value) >= _SHORTEST:
+            if len(value) >= SHORTEST:
                 yield place, value
         elif type(value) is dict:
             pending.extend([((place, name), value[name]) for name in reversed(value)])
@@ -172,29 +135,20 @@ def _provider_config(spec: Any) -> Iterator[tuple[str, str, str]]:
                 yield f"spec.authInfo.providers[{index}].config.{key}", key, value
 
 
-def _in_annotations(annotations: Any) -> Iterator[Finding]:
-    for key, value in annotations.items() if isinstance(annotations, dict) else ():
+def _in_map(path: str, texts: Any) -> Iterator[Finding]:
+    for key, value in texts.items() if isinstance(texts, dict) else ():
         if key != LAST_APPLIED and isinstance(value, str) and (what := credential_in(value)):
-            yield Finding(f"metadata.annotations[{key}]", what)
+            yield Finding(f"{path}[{key}]", what)
+
+
+def _left_behind(annotations: Any) -> list[Finding]:
+    """What only the last applied configuration holds by now."""
+    text = annotations.get(LAST_APPLIED) if isinstance(annotations, dict) else None
+    what = credential_in(text) if isinstance(text, str) else ""
+    return [Finding(f"metadata.annotations[{LAST_APPLIED}]", what)] if what else []
 
 
 def _by_key(key: str, value: str) -> str:
     if not value.strip() or not _SEPARATORS.sub("", key.lower()).endswith(_CREDENTIAL_ENDINGS):
         return ""
     return "" if _POINTER.fullmatch(value.strip()) else "a credential"
-
-
-def _is_token_header(encoded: str) -> bool:
-    try:
-        header = orjson.loads(_decoded(encoded.replace("-", "+").replace("_", "/")))
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(header, dict) and "alg" in header
-
-
-def _decoded(encoded: str) -> bytes:
-    whole = encoded[: len(encoded) // 4 * 4] if len(encoded) % 4 == 1 else encoded + "=" * (-len(encoded) % 4)
-    try:
-        return base64.b64decode(whole)
-    except binascii.Error:
-        return b""

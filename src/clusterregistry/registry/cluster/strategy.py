@@ -56,12 +56,12 @@ class ClusterStrategy:
         return lint.errors(self._findings(obj, old)) if self._lint == "reject" else []
 
     def _findings(self, obj: Object, old: Object | None) -> list[lint.Finding]:
-        spec, annotations = obj.get("spec"), _annotations(obj)
-        if old is not None and spec == old.get("spec"):
-            spec = None
-        if old is not None and annotations == _annotations(old):
-            annotations = None
-        return lint.inspect(spec=spec, annotations=annotations)
+        before: Object = old or {}
+        return lint.inspect(
+            spec=_changed(obj.get("spec"), before.get("spec")),
+            labels=_changed(_of_metadata(obj, "labels"), _of_metadata(before, "labels")),
+            annotations=_changed(_of_metadata(obj, "annotations"), _of_metadata(before, "annotations")),
+        )
 
 
 class ClusterStatusStrategy:
@@ -70,6 +70,9 @@ class ClusterStatusStrategy:
     allow_create_on_update = False
     allow_unconditional_update = True
     reset_fields = frozenset(("metadata", "spec"))
+
+    def __init__(self, secret_lint: SecretLint) -> None:
+        self._lint = secret_lint
 
     def prepare_for_create(self, obj: Object) -> None:
         """Nothing is created here; an object that were would be empty of status, as on the main resource."""
@@ -87,10 +90,15 @@ class ClusterStatusStrategy:
         return _STRUCTURAL.validate(obj)
 
     def validate_update(self, obj: Object, old: Object) -> list[FieldError]:
-        return _STRUCTURAL.validate_part("status", obj.get("status"), old.get("status"))
+        errors = _STRUCTURAL.validate_part("status", obj.get("status"), old.get("status"))
+        return errors + (lint.errors(_found_in_status(obj, old)) if self._lint == "reject" else [])
 
-    def warnings(self, _obj: Object, _old: Object | None) -> Sequence[str]:
-        return ()
+    def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
+        return lint.warnings(_found_in_status(obj, old or {})) if self._lint == "warn" else ()
+
+
+def _found_in_status(obj: Object, old: Object) -> list[lint.Finding]:
+    return lint.inspect_status(_changed(obj.get("status"), old.get("status")))
 
 
 def _merged_metadata(metadata: Any, old: Object) -> Object:
@@ -100,6 +108,11 @@ def _merged_metadata(metadata: Any, old: Object) -> Object:
     return kept | {key: given[key] for key in ("resourceVersion", "managedFields") if key in given}
 
 
-def _annotations(obj: Object) -> Any:
+def _changed(value: Any, before: Any) -> Any:
+    """The value, or None where the client did not change it: that is not held against it."""
+    return None if value == before else value
+
+
+def _of_metadata(obj: Object, name: str) -> Any:
     metadata = obj.get("metadata")
-    return metadata.get("annotations") if isinstance(metadata, dict) else None
+    return metadata.get(name) if isinstance(metadata, dict) else None
