@@ -148,14 +148,7 @@ class World:
         self._dear: set[tuple[Who | None, str]] = set()
         self._permanent = (Grant(states.IMKES_RULES, [("User", "imke")]),)
         fill(self.server.client())
-        self._wait_for_issuer()
-
-    def _wait_for_issuer(self) -> None:
-        headers = {"Authorization": f"Bearer {self.others.tokens()['issued']}"}
-        end = time.monotonic() + DEADLINE
-        while self.server.client().get("/version", headers=headers).status == 401:
-            assert time.monotonic() < end, "the issuer's tokens are not believed"
-            time.sleep(0.02)
+        wait_for_issuer(self.server.client(), self.others)
 
     def grant(self, grant: Grant) -> Setup:
         """From now on this and nothing else; what is to be expected then."""
@@ -277,6 +270,15 @@ def fill(client: Client) -> None:
         client.post(BINDINGS, binding(name, asks.EMPTY_ROLE)).expect(201)
     client.post(ROLES, role("imkes", *states.IMKES_RULES)).expect(201)
     client.post(BINDINGS, binding("imkes", "imkes", User="imke")).expect(201)
+
+
+def wait_for_issuer(client: Client, others: Others) -> None:
+    """The server asks for the issuer's keys in its own time."""
+    headers = {"Authorization": f"Bearer {others.tokens()['issued']}"}
+    end = time.monotonic() + DEADLINE
+    while client.get("/version", headers=headers).status == 401:
+        assert time.monotonic() < end, "the issuer's tokens are not believed"
+        time.sleep(0.02)
 
 
 def put_policy(client: Client, grant: Grant) -> None:
