@@ -59,3 +59,11 @@ def test_what_cannot_be_made_anyway_is_a_conflict(client: InProcessClient, chang
 def test_what_is_invalid_is_told_first(client: InProcessClient, write: Write, verb: str) -> None:
     Rights(client.server).has("nobody", a_rule(verb))
     write(client, "Not-a-name").refused(422, "Invalid")
+
+
+def test_a_right_to_create_one_name_makes_no_other_one_by_way_of_the_path(client: InProcessClient) -> None:
+    Rights(client.server).has("nobody", a_rule("create", names=["a"]))
+    for other in (cluster("b"), cluster("", generateName="a")):
+        client.post(path_of("a"), other, headers=NOBODY).refused(403, "Forbidden")
+    client.post(path_of("a"), cluster("a"), headers=NOBODY).expect(201)
+    assert [item["metadata"]["name"] for item in client.get(CLUSTERS).expect(200)["items"]] == ["a"]

@@ -7,8 +7,8 @@ from clusterregistry.authz.messages import forbidden
 from clusterregistry.handlers.requests import Request
 
 
-def attributes_of(request: Request, verb: str = "") -> Attributes:
-    """What a request wants to do, or the same with another verb."""
+def attributes_of(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
+    """What a request wants to do, or the same with another verb or name."""
     info = request.info
     return Attributes(
         user=request.user,
@@ -18,15 +18,15 @@ def attributes_of(request: Request, verb: str = "") -> Attributes:
         version=info.version,
         resource=info.resource,
         subresource=info.subresource,
-        name=info.name,
+        name=info.name if name is None else name,
         namespace=info.namespace,
         path=info.path,
     )
 
 
-async def require(request: Request, verb: str) -> None:
+async def require(request: Request, verb: str, *, name: str | None = None) -> None:
     """What a request asks for turns out to be something else as well, such as to create. Raises 403."""
-    attributes = attributes_of(request, verb)
+    attributes = attributes_of(request, verb, name=name)
     decision = await decided(request.authorizer, attributes)
     if not decision.allowed:
         raise forbidden(attributes, decision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.authorizing import require
 from clusterregistry.handlers.decoding import check_kind, decode_object
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
@@ -21,6 +22,9 @@ async def create(scope: Scope, request: Request) -> Answer:
     warn = request.warnings.add
     obj = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
+    if request.info.name not in ("", obj["metadata"].get("name")):
+        # The path names another object than the body, and the body counts: a right to that one name is not enough.
+        await require(request, "create", name="")
     scope.ownership_for("").record_update(None, obj, manager=field_manager(request, options))
     admit = scope.admit_for(request.user, request.info.name)
     kv = await scope.store.create(scope.version.to_storage(obj), dry_run=options.dry_run, warn=warn, admit=admit)

@@ -10,7 +10,7 @@ from clusterregistry.registry.cluster.strategy import ClusterStatusStrategy, Clu
 from clusterregistry.registry.strategy import Strategy
 
 MAIN: Strategy = ClusterStrategy("warn")
-STATUS: Strategy = ClusterStatusStrategy("warn")
+STATUS: Strategy = ClusterStatusStrategy()
 
 
 def cluster(**parts: Any) -> dict[str, Any]:

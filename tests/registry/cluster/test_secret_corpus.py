@@ -13,7 +13,7 @@ from clusterregistry.registry.cluster.credential_looks import credential_in
 from clusterregistry.registry.cluster.secret_lint import LAST_APPLIED
 from tests.api.clients import causes
 from tests.api.in_process import InProcess, InProcessClient
-from tests.api.objects import CLUSTERS, cluster, path_of
+from tests.api.objects import CLUSTERS, cluster
 from tests.registry.cluster.secrets import certificate, credentials, encoded, innocent, letters, private_keys
 
 Object = dict[str, Any]
@@ -110,26 +110,6 @@ def test_a_label_can_be_a_credential(warning: InProcessClient, rejecting: InProc
         assert answer.warnings[0].startswith("metadata.labels[example.com/note]: looks like ")
         refused = rejecting.post(CLUSTERS, labelled, dryRun="All").refused(422, "Invalid")
         assert causes(refused) == [("metadata.labels[example.com/note]", "FieldValueForbidden")]
-
-
-def test_what_controllers_say_in_the_status_is_looked_at_too(
-    warning: InProcessClient, rejecting: InProcessClient
-) -> None:
-    secret = credentials()["URL with a password"]
-    status: Object = {"conditions": [{"type": "OK", "status": "False", "message": f"Get {secret}: refused"}]}
-    path = "status.conditions[0].message"
-    for client in (warning, rejecting):
-        client.post(CLUSTERS, cluster("told")).expect(201)
-    answer = warning.patch(f"{path_of('told')}/status", {"status": status})
-    answer.expect(200)
-    assert [text.partition(":")[0] for text in answer.warnings] == [path]
-    assert secret not in answer.warnings[0]
-    assert warning.patch(f"{path_of('told')}/status", {"status": {"nodes": None}}).warnings == []
-    refused = rejecting.patch(f"{path_of('told')}/status", {"status": status})
-    assert causes(refused.refused(422, "Invalid")) == [(path, "FieldValueForbidden")]
-    assert secret.encode() not in refused.body
-    fine = {"properties": [{"name": str(index), "value": text} for index, text in enumerate(innocent().values())]}
-    rejecting.patch(f"{path_of('told')}/status", {"status": fine}).expect(200)
 
 
 @pytest.mark.parametrize("key", ["token", "id-token", "password", "client-secret", "client-key-data", "apiKey"])

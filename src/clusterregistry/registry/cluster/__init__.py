@@ -24,5 +24,5 @@ def cluster_resource(secret_lint: SecretLint) -> Resource:
         versions=(Version(name=VERSION, schema=CLUSTER, columns=COLUMNS),),
         storage_version=VERSION,
         strategy=ClusterStrategy(secret_lint),
-        status_strategy=ClusterStatusStrategy(secret_lint),
+        status_strategy=ClusterStatusStrategy(),
     )

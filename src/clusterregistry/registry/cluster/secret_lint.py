@@ -1,8 +1,8 @@
 """The look-out for credentials in objects that many may read.
 
 A registry holds pointers to credentials, never credentials. This finds the common ways of getting that wrong:
-by what a value looks like anywhere in the spec, the status, labels and annotations, and by what its key is called in
-the configuration of an authentication provider. It is no proof of absence, and no finding ever shows the value.
+by what a value looks like anywhere in the spec, labels and annotations, and by what its key is called in the
+configuration of an authentication provider. It is no proof of absence, and no finding ever shows the value.
 """
 
 from __future__ import annotations
@@ -55,13 +55,6 @@ def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) ->
     """What looks like a credential, one finding a value. Takes any JSON."""
     found = [*_in_spec(spec), *_in_map("metadata.labels", labels), *_in_map("metadata.annotations", annotations)]
     return found or _left_behind(annotations)
-
-
-def inspect_status(status: Any) -> list[Finding]:
-    """The same for what controllers write, such as the message of an error with the URL that they called."""
-    return [
-        Finding(_rendered(place), what) for place, text in _strings("status", status) if (what := credential_in(text))
-    ]
 
 
 def warnings(findings: list[Finding]) -> list[str]:
