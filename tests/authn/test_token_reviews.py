@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.apis.meta import errors
 from clusterregistry.authn import fingerprints, token_review
+from clusterregistry.authn.certificates import Authorities
 from clusterregistry.authn.token_review import TokenReviews, read_review
+from clusterregistry.authn.union import in_order
 from clusterregistry.authn.users import User
 from clusterregistry.webhooks import questions
 from clusterregistry.webhooks.errors import CallFailed
+from clusterregistry.webhooks.states import State
+from tests.authn.requests import FakeRequest
 
 JANE = User("jane", "1", ("devs", "system:authenticated"), {"scopes": ("a", "b")})
 USER = {"username": "jane", "uid": "1", "groups": ["devs"], "extra": {"scopes": ["a", "b"]}}
@@ -218,3 +223,28 @@ def test_only_an_authenticated_user_is_one(status: dict[str, Any]) -> None:
 def test_what_is_no_review_is_a_failure(answer: dict[str, Any]) -> None:
     with pytest.raises(CallFailed):
         read_review(answer, audiences=())
+
+
+async def test_a_failure_can_be_an_error_of_its_own(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State("the host", consequence="503")
+    reviews = TokenReviews(hook, seconds=60, state=state, on_failure=lambda why: errors.service_unavailable(str(why)))
+    assert await known(reviews, "good") == JANE
+    hook.failing = True
+    assert reviews.user_of("good") == JANE  # remembered
+    with pytest.raises(errors.APIError, match="down"):
+        await known(reviews, "good too")
+    assert state.problem() == "down"
+    monkeypatch.setattr(questions, "MAX_UNDER_WAY", 0)
+    with pytest.raises(errors.APIError, match="questions are waiting"):
+        reviews.user_of("good too")
+
+
+async def test_the_request_gets_that_error(hook: Hook) -> None:
+    hook.failing = True
+    reviews = TokenReviews(hook, seconds=60, on_failure=lambda why: errors.service_unavailable(str(why)))
+    everybody = in_order(clients=Authorities(), tokens=[reviews], anonymous=True)
+    outcome = everybody.authenticate(FakeRequest({"authorization": "Bearer good"}))
+    assert isinstance(outcome, Awaitable)
+    with pytest.raises(errors.APIError) as raised:
+        await outcome
+    assert raised.value.status["code"] == 503

@@ -81,3 +81,13 @@ def test_a_refused_path_is_a_403_without_details() -> None:
 )
 def test_text_is_quoted_as_go_quotes_it(text: str, shown: str) -> None:
     assert quoted(text) == shown
+
+
+def test_what_nobody_could_decide_is_no_refusal() -> None:
+    error = forbidden(attributes(name="a"), Decision(Verdict.DENY, "nobody is there", undecided=True))
+    assert (error.status["code"], error.status["reason"]) == (503, "ServiceUnavailable")
+    assert error.status["message"] == (
+        'it cannot be decided now whether User "nobody" may list resource "things" in API group "example.com" '
+        "at the cluster scope: nobody is there"
+    )
+    assert error.retry_after == 1

@@ -7,7 +7,7 @@ import pytest
 
 from clusterregistry.authn.users import authenticated
 from clusterregistry.authz import modes, visibility
-from clusterregistry.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Decision
+from clusterregistry.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Decision, Verdict
 from clusterregistry.authz.rbac.authorizer import RBACAuthorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.authz.union import Union
@@ -109,3 +109,9 @@ async def test_one_can_wait_for_rights() -> None:
     policy.follow(wait_for)
     await visible.caught_up(4)
     assert asked == [4]
+
+
+@pytest.mark.parametrize(("allowed", "names"), [(True, None), (False, frozenset())])
+def test_who_could_not_be_asked_counts_as_they_answered(*, allowed: bool, names: frozenset[str] | None) -> None:
+    undecided = Decision(Verdict.DENY, undecided=True)
+    assert seen_by(Union((Says(undecided),)), allowed=allowed).names() == names

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from clusterregistry.authz.interface import Attributes, Decision, Verdict, decid
 from clusterregistry.authz.webhook import Webhook, decide, question, read_status
 from clusterregistry.webhooks import questions
 from clusterregistry.webhooks.errors import CallFailed
+from clusterregistry.webhooks.states import State
 
 JANE = User("jane", "1", ("devs", "system:authenticated"), {"scopes": ("a",)})
 VERSION = "authorization.k8s.io/v1"
@@ -262,3 +264,23 @@ def test_what_a_webhook_would_allow_cannot_be_listed(hook: Hook) -> None:
     rules = authorizer.rules_of(JANE)
     assert rules.incomplete
     assert rules.problems == ("webhook authorizer does not support user rule resolution",)
+
+
+async def test_one_that_must_decide_leaves_it_open_when_it_fails(hook: Hook) -> None:
+    state, clock = State("the host", consequence="503"), Clock()
+    open_still = Decision(Verdict.DENY, "down", undecided=True)
+    authorizer = made(hook, undecided=lambda error: replace(open_still, reason=str(error)), state=state, clock=clock)
+    assert (await decided(authorizer, get())).allowed
+    hook.failing = True
+    assert (await decided(authorizer, get())).allowed  # remembered
+    assert state.problem() == ""
+    clock.now = 300
+    assert await decided(authorizer, get()) == open_still
+    assert (
+        await decided(modes.in_order([modes.WEBHOOK, modes.ALWAYS_ALLOW], made={modes.WEBHOOK: authorizer}), get())
+        == open_still
+    )
+    assert state.problem() == "down"
+    hook.failing = False
+    assert (await decided(authorizer, get())).allowed
+    assert state.problem() == ""

@@ -17,7 +17,7 @@ class TokenAuthenticator(Protocol):
     """Somebody who knows tokens."""
 
     def user_of(self, token: str) -> Outcome | Awaitable[Outcome]:
-        """The user of a token, or None for a token that is not good here. Raises nothing.
+        """The user of a token, or None for a token that is not good here. Raises only the 503 of nobody to ask.
 
         Who has to ask somebody else first answers with an awaitable. Called for each request: must not block, and
         must cost about a microsecond for a token that it has seen before.

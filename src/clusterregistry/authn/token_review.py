@@ -1,7 +1,7 @@
 """Tokens that a webhook knows: asked with a TokenReview of ``authentication.k8s.io/v1``, as kube-apiserver asks.
 
 Both answers, "this is jane" and "nobody", hold for the time of the cache. A webhook that fails knows no token: the
-request gets its 401 and nothing is remembered.
+request gets its 401, or what ``on_failure`` makes of it, and nothing is remembered.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authn.fingerprints import fingerprint, usable
 from clusterregistry.authn.users import User, authenticated
 from clusterregistry.webhooks.answers import Answers
@@ -46,20 +47,24 @@ class Review:
 class TokenReviews:
     """Users by token, as a webhook knows them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but whom to ask by keyword
         self,
         webhook: Webhook,
         *,
         seconds: float,
         audiences: Sequence[str] = (),
+        on_failure: Callable[[CallFailed], APIError] | None = None,
+        state: State | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``on_failure`` makes the error of requests whose tokens could not be looked at; without it they get a 401."""
         self._webhook, self._seconds, self._audiences = webhook, seconds, tuple(audiences)
         self._users: Answers[bytes, User] = Answers(MAX_REMEMBERED, clock=clock)
         self._unknown: Answers[bytes, bool] = Answers(MAX_REMEMBERED, clock=clock)
         self._logged: Answers[str, bool] = Answers(1, clock=clock)
         self._questions: Questions[bytes, User | None] = Questions()
-        self._state = State("the authentication webhook", consequence="tokens that only it knows get a 401")
+        self._on_failure = on_failure
+        self._state = state or State("the authentication webhook", consequence="tokens that only it knows get a 401")
 
     def user_of(self, token: str) -> User | Awaitable[User | None] | None:
         if not usable(token):
@@ -71,19 +76,24 @@ class TokenReviews:
         try:
             return self._questions.ask(key, lambda: self._ask(key, token))
         except CallFailed as error:
-            self._state.failed(error)
+            self._failed(error)
             return None
 
     async def _ask(self, key: bytes, token: str) -> User | None:
         try:
-            answer = await self._webhook.ask(_question(token, self._audiences))
+            answer = await self._webhook.ask(question(token, self._audiences))
             review = read_review(answer, audiences=self._audiences)
         except CallFailed as error:
-            self._state.failed(error)
+            self._failed(error)
             return None
         self._state.worked()
         self._remember(key, review)
         return review.user
+
+    def _failed(self, error: CallFailed) -> None:
+        self._state.failed(error)
+        if self._on_failure is not None:
+            raise self._on_failure(error)
 
     def _remember(self, key: bytes, review: Review) -> None:
         if review.user is not None:
@@ -102,7 +112,7 @@ class TokenReviews:
         await self._questions.close()
 
 
-def _question(token: str, audiences: Sequence[str]) -> dict[str, Any]:
+def question(token: str, audiences: Sequence[str]) -> dict[str, Any]:
     spec: dict[str, Any] = {"token": token}
     if audiences:
         spec["audiences"] = list(audiences)

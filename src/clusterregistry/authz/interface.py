@@ -18,10 +18,14 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; ``reason`` is for the user who is refused, and for the audit log."""
+    """A verdict; ``reason`` is for the user who is refused, and for the audit log.
+
+    ``undecided``: nobody could be asked who knows. That is a DENY, but no verdict on the user: 503, not 403.
+    """
 
     verdict: Verdict
     reason: str = ""
+    undecided: bool = False
 
     @property
     def allowed(self) -> bool:

@@ -11,7 +11,9 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def forbidden(attributes: Attributes, decision: Decision) -> errors.APIError:
-    """The 403 for a request that was not allowed."""
+    """The 403 for a request that was not allowed; the 503 when nobody could say whether it is."""
+    if decision.undecided:
+        return errors.service_unavailable(_undecided_message(attributes, decision.reason))
     detail = forbidden_message(attributes, decision.reason)
     if not attributes.is_resource_request:
         return errors.forbidden_path(detail)
@@ -24,8 +26,17 @@ def forbidden_message(attributes: Attributes, reason: str = "") -> str:
     return f"{message}: {reason}" if reason else message
 
 
+def _undecided_message(attributes: Attributes, reason: str) -> str:
+    what = _what_is_asked(attributes, verb=f"may {attributes.verb}").translate(_HTML)
+    return f"it cannot be decided now whether {what}: {reason}"
+
+
 def _what_is_refused(attributes: Attributes) -> str:
-    who = f"User {quoted(attributes.user.name)} cannot {attributes.verb}"
+    return _what_is_asked(attributes, verb=f"cannot {attributes.verb}")
+
+
+def _what_is_asked(attributes: Attributes, *, verb: str) -> str:
+    who = f"User {quoted(attributes.user.name)} {verb}"
     if not attributes.is_resource_request:
         return f"{who} path {quoted(attributes.path)}"
     resource = attributes.resource

@@ -43,8 +43,9 @@ class Visibility:
         and single names from then on. Whoever asks anew gets the whole truth.
         """
         decision = self._authorizer.authorize(self._attributes)
-        if not isinstance(decision, Decision):
-            _let_it_answer(decision)
+        if not isinstance(decision, Decision) or decision.undecided:
+            if not isinstance(decision, Decision):
+                _let_it_answer(decision)
             return None if self._whole_at == self.changed_at else self.single_names()
         if decision.allowed:
             return None

@@ -40,25 +40,30 @@ class Asked(Protocol):
 
 
 class Webhook:
-    """Leaves decisions to a webhook. ``on_failure`` is the verdict when it does not answer."""
+    """Leaves decisions to a webhook. ``on_failure`` is the verdict when it does not answer.
 
-    def __init__(
+    ``undecided`` makes the decision instead, where one that does not answer must not count as one that refuses.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but whom to ask by keyword
         self,
         webhook: Asked,
         *,
         allowed_seconds: float,
         refused_seconds: float,
         on_failure: Verdict = Verdict.NO_OPINION,
+        undecided: Callable[[CallFailed], Decision] | None = None,
+        state: State | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._webhook = webhook
         self._seconds = {True: allowed_seconds, False: refused_seconds}
-        self._failed = Decision(on_failure, _SILENT)
+        self._silent, self._undecided = Decision(on_failure, _SILENT), undecided
         # Apart, so that nobody who is refused a lot pushes out what others may.
         self._allowed: Answers[Hashable, Decision] = Answers(MAX_REMEMBERED, clock=clock)
         self._refused: Answers[Hashable, Decision] = Answers(MAX_REMEMBERED, clock=clock)
         self._questions: Questions[Hashable, Decision] = Questions()
-        self._state = State("the authorization webhook", consequence=f"its verdict is: {on_failure.value}")
+        self._state = state or State("the authorization webhook", consequence=f"its verdict is: {on_failure.value}")
 
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
         key = _key(attributes)
@@ -68,15 +73,13 @@ class Webhook:
         try:
             return self._questions.ask(key, lambda: self._ask(key, attributes))
         except CallFailed as error:
-            self._state.failed(error)
-            return self._failed
+            return self._failed(error)
 
     async def _ask(self, key: Hashable, attributes: Attributes) -> Decision:
         try:
             status = read_status(await self._webhook.ask(question(attributes)))
         except CallFailed as error:
-            self._state.failed(error)
-            return self._failed
+            return self._failed(error)
         self._state.worked()
         decision = decide(status)
         if decision.reason != CONTRADICTION and _controlled(attributes) < LONGEST_REMEMBERED:
@@ -87,6 +90,10 @@ class Webhook:
     def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
         """Nobody can list what a webhook would allow, says kube-apiserver too."""
         return _UNKNOWN_RULES
+
+    def _failed(self, error: CallFailed) -> Decision:
+        self._state.failed(error)
+        return self._undecided(error) if self._undecided else self._silent
 
     async def close(self) -> None:
         await self._questions.close()

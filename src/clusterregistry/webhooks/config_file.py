@@ -40,14 +40,24 @@ class Endpoint:
     token: Token = field(default_factory=tokens.FixedToken)
 
 
-def load(path: Path) -> Endpoint:
-    """The endpoint that a file describes. Raises ConfigFileError with every mistake that the file has."""
-    reading = _Reading(path, _document(path))
-    cluster, user = reading.entries()
-    endpoint = reading.endpoint(cluster, user)
+def load(path: Path, *, whom: str = "the webhook") -> Endpoint:
+    """The endpoint that a file describes. Raises ConfigFileError with every mistake that the file has.
+
+    ``whom`` is what the endpoint is called in messages.
+    """
+    try:
+        reading = _Reading(path, _document(path), whom)
+        cluster, user = reading.entries()
+        endpoint = reading.endpoint(cluster, user)
+    except _MistakeError as mistake:
+        raise ConfigFileError(path, [str(mistake)], whom=whom) from None
     if reading.mistakes:
-        raise ConfigFileError(path, reading.mistakes)
+        raise ConfigFileError(path, reading.mistakes, whom=whom)
     return endpoint
+
+
+class _MistakeError(Exception):
+    """A mistake after which there is nothing to go on with."""
 
 
 def _document(path: Path) -> Mapping[str, Any]:
@@ -55,24 +65,24 @@ def _document(path: Path) -> Mapping[str, Any]:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigFileError(path, [error.strerror or str(error)]) from None
+        raise _MistakeError(error.strerror or str(error)) from None
     if len(content) > MAX_BYTES:
-        raise ConfigFileError(path, [f"larger than {MAX_BYTES} bytes"])
+        raise _MistakeError(f"larger than {MAX_BYTES} bytes")
     try:
         document = yaml_codec.decode(content).value
     except DecodeError as error:
-        raise ConfigFileError(path, [f"this is not YAML: {' '.join(str(error).split())}"]) from None
+        raise _MistakeError(f"this is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
-        raise ConfigFileError(path, ["this is no kubeconfig: it must be a mapping with clusters, users and contexts"])
+        raise _MistakeError("this is no kubeconfig: it must be a mapping with clusters, users and contexts")
     return document
 
 
 class _Reading:
     """Looks through a document and collects what is wrong with it."""
 
-    def __init__(self, path: Path, document: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, document: Mapping[str, Any], whom: str) -> None:
         self.mistakes: list[str] = []
-        self._directory, self._document = path.parent, document
+        self._directory, self._document, self._whom = path.parent, document, whom
 
     def entries(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The cluster and the user of the current context."""
@@ -85,7 +95,7 @@ class _Reading:
         cluster = self._text(context, "cluster", where=f"contexts[{name}].cluster")
         user = self._text(context, "user", where=f"contexts[{name}].user")
         if context and not cluster:
-            self.mistakes.append(f"contexts[{name}].cluster: must name the cluster that is the webhook")
+            self.mistakes.append(f"contexts[{name}].cluster: must name the cluster that is {self._whom}")
         return (
             self._known(self._named("clusters", "cluster", cluster), _CLUSTER_FIELDS, where="cluster"),
             self._known(self._named("users", "user", user), _USER_FIELDS, where="user"),
@@ -129,7 +139,7 @@ class _Reading:
         url = self._text(cluster, "server", where="cluster.server")
         if not url:
             if cluster:
-                self.mistakes.append("cluster.server: must be the URL of the webhook")
+                self.mistakes.append(f"cluster.server: must be the URL of {self._whom}")
         elif not _is_https(url):
             self.mistakes.append("cluster.server: must be a URL like https://HOST:PORT/PATH, without user and fragment")
         return url
@@ -138,8 +148,8 @@ class _Reading:
         skip = cluster.get("insecure-skip-tls-verify")
         if skip not in (None, False):
             self.mistakes.append(
-                "cluster.insecure-skip-tls-verify: is refused, whoever is on the way could decide in the webhook's "
-                "place; give certificate-authority"
+                f"cluster.insecure-skip-tls-verify: is refused, whoever is on the way could decide in the place of "
+                f"{self._whom}; give certificate-authority"
             )
         authorities = self._content(cluster, "certificate-authority", where="cluster")
         certificate = self._content(user, "client-certificate", where="user")

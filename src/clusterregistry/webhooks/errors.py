@@ -13,19 +13,23 @@ from clusterregistry.startup import StartupProblem
 
 
 class CallFailed(Exception):  # noqa: N818 - the name says it
-    """There is no usable answer. ``transient``: the same call may succeed in a moment."""
+    """There is no usable answer. ``transient``: the same call may succeed in a moment.
 
-    def __init__(self, message: str, *, transient: bool = False) -> None:
+    ``status`` is that of an HTTP answer which says no; 0 when there was none.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, status: int = 0) -> None:
         super().__init__(message)
         self.transient = transient
+        self.status = status
 
 
 class ConfigFileError(StartupProblem):
-    """A webhook's configuration file with everything that is wrong in it."""
+    """A configuration file with everything that is wrong in it; ``whom`` it is about, such as ``the webhook``."""
 
-    def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
+    def __init__(self, path: Path, mistakes: Sequence[str], *, whom: str) -> None:
         super().__init__(
             f"{path}: {'; '.join(mistakes)}",
-            remedy="correct the file: a kubeconfig whose current context names the webhook as its cluster",
+            remedy=f"correct the file: a kubeconfig whose current context names {whom} as its cluster",
         )
         self.mistakes = tuple(mistakes)

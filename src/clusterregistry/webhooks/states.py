@@ -8,18 +8,25 @@ _log = logging.getLogger(__name__)
 
 
 class State:
-    """Of one whom we call. ``consequence`` says what it means to users when it fails."""
+    """Of one whom we call. ``consequence`` says what it means to users when it fails.
 
-    def __init__(self, name: str, *, consequence: str) -> None:
+    ``at_first`` is the problem until the first call, for those who must have answered once.
+    """
+
+    def __init__(self, name: str, *, consequence: str, at_first: str = "") -> None:
         self._name, self._consequence = name, consequence
-        self._failing = False
+        self._failing, self._problem = False, at_first
 
     def failed(self, why: object) -> None:
         if not self._failing:
             _log.warning("%s fails: %s; %s", self._name, why, self._consequence)
-        self._failing = True
+        self._failing, self._problem = True, str(why) or "no answer"
 
     def worked(self) -> None:
         if self._failing:
             _log.info("%s answers again", self._name)
-        self._failing = False
+        self._failing, self._problem = False, ""
+
+    def problem(self) -> str:
+        """Why the last call failed; empty when it did not. A health check."""
+        return self._problem

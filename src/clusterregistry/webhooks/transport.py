@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -96,6 +98,32 @@ class Transport:
             _check_status(response.status)
             return body
 
+    async def documents(self, call: Call, *, silence: float) -> AsyncGenerator[dict[str, Any], None]:
+        """The JSON objects of a stream, one a line, until it ends. Raises CallFailed, and nothing else.
+
+        ``silence`` is for how many seconds nothing may come. Close it when leaving early.
+        """
+        try:
+            async with self._streamed(call, silence=silence) as response:
+                _check_status(response.status)
+                async for line in _lines(response):
+                    yield _document(line)
+        except TimeoutError:
+            raise CallFailed("no answer in time") from None
+        except (self._library.ClientError, OSError, ValueError) as error:
+            raise _failure(error) from None
+
+    def _streamed(self, call: Call, *, silence: float) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._session.request(
+            call.method,
+            call.url,
+            data=call.body,
+            headers=call.headers(),
+            allow_redirects=False,
+            server_hostname=self._server_name,
+            timeout=self._library.ClientTimeout(total=None, sock_connect=silence, sock_read=silence),
+        )
+
     async def close(self) -> None:
         await self._session.close()
 
@@ -104,8 +132,9 @@ def _check_status(status: int) -> None:
     if status in _SUCCESS:
         return
     if status in _REDIRECTION:
-        raise CallFailed(f"it answers with a redirect ({status}), which is not followed")
-    raise CallFailed(f"it answers with status {status}", transient=status == _TOO_MANY or status >= _SERVER_ERROR)
+        raise CallFailed(f"it answers with a redirect ({status}), which is not followed", status=status)
+    transient = status == _TOO_MANY or status >= _SERVER_ERROR
+    raise CallFailed(f"it answers with status {status}", transient=transient, status=status)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -117,6 +146,18 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
                 response.connection.transport.abort()
             raise CallFailed(f"its answer is larger than {MAX_ANSWER} bytes")
     return bytes(body)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Whole lines that are not empty, each bounded as an answer is."""
+    begun = b""
+    async for piece in response.content.iter_any():
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            if line:
+                yield line
+        if len(begun) > MAX_ANSWER:
+            raise CallFailed(f"a line of its answer is larger than {MAX_ANSWER} bytes")
 
 
 def _document(body: bytes) -> dict[str, Any]:
