@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from clusterregistry.authn import tokenfile, union
 from clusterregistry.authn.certificates import Authorities
-from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authz import modes
 from clusterregistry.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.authz.rbac.rules import Rule
@@ -115,7 +114,7 @@ def chain(directory: Path, clients: Authorities) -> Handler:
     handler = authorization.filter_for(authorizer)(handler)
     handler = in_flight.filter_for(reading=Seats(400), writing=Seats(200), metrics=RequestMetrics(()))(handler)
     handler = impersonation.filter_for(authorizer)(handler)
-    return authentication.filter_for(authenticator, ProxyHeaders())(handler)
+    return authentication.filter_for(authenticator)(handler)
 
 
 def certificate(user: str) -> tuple[str, bytes]:

@@ -22,11 +22,9 @@ from clusterregistry.reviews.token_review import TokenReviews, TokenSource
 
 
 def resources(options: CompletedOptions) -> Sequence[Resource]:
-    return (
-        cluster_resource(options.features.secret_lint),
-        cluster_role_binding_resource(),
-        cluster_role_resource(),
-    )
+    """In aggregated mode the host cluster has the roles and bindings."""
+    ours = (cluster_resource(options.features.secret_lint),)
+    return ours if options.host else (*ours, cluster_role_binding_resource(), cluster_role_resource())
 
 
 def reviews(*, authorizer: Union, tokens: Sequence[TokenSource], now: Callable[[], str]) -> Sequence[Review]:

@@ -180,3 +180,15 @@ def test_the_proxys_word_counts_before_its_own_certificate_and_before_a_token() 
     user = everybody("front-proxy").authenticate(FakeRequest(said, now(PROXIES_NOW, "front-proxy")))
     assert isinstance(user, User)
     assert user.name == "admin"
+
+
+def test_names_and_headers_change_for_those_who_are_connected() -> None:
+    proxy = front_proxy("another-name")
+    says_jane = FakeRequest({"x-remote-user": "admin", "x-user": "jane"}, (PROXY.der,))
+    with pytest.raises(APIError):
+        proxy.authenticate(says_jane)
+    proxy.replace(headers=ProxyHeaders(user=("x-user",)), names=["front-proxy"])
+    assert proxy.authenticate(says_jane) == User("jane", groups=("system:authenticated",))
+    proxy.replace(headers=ProxyHeaders(), names=["another-name"])
+    with pytest.raises(APIError):
+        proxy.authenticate(says_jane)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from clusterregistry import __version__
-from clusterregistry.cli import standalone
+from clusterregistry.cli import servers
 from clusterregistry.cli.main import COMMANDS, main
 
 Output = pytest.CaptureFixture[str]
@@ -53,9 +53,13 @@ def test_help_comes_before_complaints(capsys: Output) -> None:
     assert "--secure-port" in capsys.readouterr().out
 
 
-def test_aggregated_is_honest(capsys: Output) -> None:
-    assert main(["aggregated", "--kubeconfig=x"], {}) == 2
-    assert "not available yet" in capsys.readouterr().err
+def test_aggregated_tells_its_own_flags_and_mistakes(capsys: Output) -> None:
+    assert main(["help", "aggregated"], {}) == 0
+    assert "--authentication-skip-lookup" in capsys.readouterr().out
+    assert main(["aggregated", "--token-auth-file=/none", "--secure-port=0"], {"HOME": "/nowhere"}) == 2
+    error = capsys.readouterr().err
+    assert "clusterregistry aggregated: 4 problems" in error
+    assert "--kubeconfig: must say how to reach the host cluster" in error
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
@@ -110,18 +114,18 @@ def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
 def test_all_problems_with_options_are_printed_and_nothing_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    def must_not_run(_: object) -> int:
+    def must_not_run(*_: object) -> int:
         raise AssertionError("started")
 
-    monkeypatch.setattr(standalone, "_serve", must_not_run)
-    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--kubeconfig=x"]
+    monkeypatch.setattr(servers.ServerCommand, "_serve", must_not_run)
+    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--profiling"]
     assert main(arguments, {"HOME": "/nowhere", "CLUSTERREGISTRY_V": "x"}) == 2
     error = capsys.readouterr().err
     assert "4 problems" in error
     for expected in (
         "--secure-port?",
         "0 is not a port",
-        "--kubeconfig is not supported yet",
+        "--profiling is not supported yet",
         "CLUSTERREGISTRY_V: ",
     ):
         assert expected in error

@@ -146,7 +146,7 @@ def test_a_server_that_never_listens_leaves_the_kubeconfig_alone(start: Callable
 def test_warnings_are_logged_as_plain_lines(start: Callable[..., int], capsys: Output) -> None:
     assert start(ready, "--authorization-mode=AlwaysAllow") == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert "Z WARNING clusterregistry.cli.standalone: anonymous requests are refused" in line
+    assert "Z WARNING clusterregistry.cli.servers: anonymous requests are refused" in line
 
 
 @pytest.mark.parametrize(("arguments", "shown"), [([], ["told"]), (["-v"], ["told", "detail"])])

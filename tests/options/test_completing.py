@@ -91,6 +91,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         "--tls-min-version=VersionTLS10",
         "--secret-lint=maybe",
         f"--data-dir={tmp_path / 'file'}",
+        "--profiling",
         "--kubeconfig=x",
     ]
     text = "\n".join(problems(arguments, environ))
@@ -113,7 +114,8 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         '"VersionTLS10" is not one of',
         '"maybe" is not one of',
         "file is not a directory",
-        "--kubeconfig is not supported yet",
+        "--profiling is not supported yet",
+        "--kubeconfig: is only for `clusterregistry aggregated`",
     ):
         assert expected in text
 

@@ -148,3 +148,17 @@ def test_several_first_starts_at_once_agree_on_one_authority(tmp_path: Path) -> 
         ensured = list(pool.map(lambda _: ensure(tmp_path), range(4)))
     assert sum("certificate authority" in line for each in ensured for line in each.made) == 1
     assert ensure(tmp_path) == Ensured()
+
+
+def test_without_an_administrator_there_is_none(tmp_path: Path) -> None:
+    needed = wanted(tmp_path, administrator=False)
+    assert len(ensuring.ensure(needed, lambda: NOW).made) == 2
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"ca.crt", "ca.key", "serving.crt", "serving.key",
+                                                             "record.json", ".lock"}  # fmt: skip
+    assert ensuring.ensure(needed, lambda: NOW).made == ()
+
+
+def test_with_a_certificate_of_the_operators_nothing_else_is_made(tmp_path: Path) -> None:
+    own = tmp_path / "own.crt"
+    assert ensuring.ensure(wanted(tmp_path, administrator=False, own_certificate=own)) == Ensured()
+    assert list(tmp_path.iterdir()) == []

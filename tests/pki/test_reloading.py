@@ -15,7 +15,7 @@ import pytest
 from clusterregistry.pki import ensuring, issuing, reloading
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.issuing import Authority
-from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_current
+from clusterregistry.pki.reloading import FurtherAuthorities, LiveTls, Loaded, TlsFiles, keep_current
 from clusterregistry.pki.tls import server_context
 from tests.pki.handshakes import shake_hands
 from tests.pki.wants import DAY, layout_in, wanted
@@ -321,3 +321,26 @@ async def test_a_renewal_that_fails_is_said_and_tried_again(
 def test_the_files_are_looked_at_often_and_certificates_renewed_long_before_they_end() -> None:
     assert reloading.LOOK_SECONDS <= 10
     assert reloading.RENEW_SECONDS <= 86400
+
+
+def test_authorities_that_are_in_no_file_come_and_go(folder: Folder, live: LiveTls) -> None:
+    further = authority()
+    client = folder.client(further)
+    pem = issuing.certificate_pem(further.certificate).decode()
+    live.trust_also(FurtherAuthorities(origin="elsewhere", proxies=pem))
+    shake_hands(live.context, client, "localhost")
+    assert pem in live.loaded.proxy_cas
+    assert pem not in live.loaded.client_cas
+    folder.write()
+    assert live.look()
+    shake_hands(live.context, client, "localhost")
+    live.trust_also(FurtherAuthorities())
+    with pytest.raises(ssl.SSLError):
+        shake_hands(live.context, client, "localhost")
+
+
+def test_further_authorities_that_cannot_be_used_change_nothing(live: LiveTls) -> None:
+    before = live.loaded
+    with pytest.raises(CertificateError, match="elsewhere cannot be used"):
+        live.trust_also(FurtherAuthorities(origin="elsewhere", clients="no certificate"))
+    assert live.loaded is before

@@ -113,6 +113,10 @@ class Recognition(Generic[T]):
             raise errors.unauthorized()
         return found.value
 
+    def forget(self) -> None:
+        """Everybody is looked at anew: what ``read`` goes by has changed."""
+        self._seen.clear()
+
     def _look(self, chain: Chain, now: float) -> _Found[T]:
         found = self._examine(chain, now)
         if found.value is None:

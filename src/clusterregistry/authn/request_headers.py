@@ -44,12 +44,22 @@ class FrontProxy:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """``names`` are the common names of proxies; when empty, all of the authorities' certificates are proxies."""
-        self._headers = headers
+        self.headers = headers
         self._names = frozenset(names)
         self._proxies = Recognition(authorities, self._proxy, purpose="a front proxy", clock=clock)
 
+    @property
+    def are_named(self) -> bool:
+        """Whether only certificates with certain names are those of front proxies."""
+        return bool(self._names)
+
+    def replace(self, *, headers: ProxyHeaders, names: Sequence[str]) -> None:
+        """From now on these count, and no others, also for those who are connected."""
+        self.headers, self._names = headers, frozenset(names)
+        self._proxies.forget()  # by former names
+
     def authenticate(self, request: AuthRequest) -> User | None:
-        chain, named = request.client_certificates, self._headers
+        chain, named = request.client_certificates, self.headers
         if not chain:
             return None
         name = _first(request, named.user)
@@ -65,7 +75,7 @@ class FrontProxy:
 
     def _extra(self, request: AuthRequest) -> dict[str, tuple[str, ...]]:
         try:
-            return extra_of(pair for start in self._headers.extra for pair in request.headers_beginning(start))
+            return extra_of(pair for start in self.headers.extra for pair in request.headers_beginning(start))
         except ValueError:
             raise errors.unauthorized() from None
 
@@ -75,7 +85,7 @@ class FrontProxy:
 
         name = common_name(certificate)
         if self._names and name not in self._names:
-            raise RefusedError(f"its common name {name!r} is not one of --requestheader-allowed-names")
+            raise RefusedError(f"its common name {name!r} is not one of the allowed names of front proxies")
         return name
 
 

@@ -1,19 +1,36 @@
-"""``clusterregistry aggregated``: promised, and honest about it."""
+"""``clusterregistry aggregated``: the server behind a kube-apiserver, which knows the users and what they may do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from typing import TYPE_CHECKING
 
-from clusterregistry.cli import exits, help_texts
-from clusterregistry.cli.printing import complain, say
+from clusterregistry.cli import help_texts, servers
+from clusterregistry.cli.printing import say
+from clusterregistry.options import CompletedOptions
+from clusterregistry.pki import ensuring
+from clusterregistry.pki.ensuring import Wanted
+
+if TYPE_CHECKING:
+    from clusterregistry.serving.running import Occasions
+
+_log = logging.getLogger(__name__)
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: ARG001 - as every command
-    if any(argument in {"-h", "--help"} for argument in arguments):
-        say(help_texts.AGGREGATED.rstrip())
-        return exits.OK
-    complain(
-        "clusterregistry aggregated: not available yet.",
-        "`clusterregistry standalone` serves the same API on its own.",
+def _occasions(completed: CompletedOptions) -> Occasions:
+    from clusterregistry.serving.running import Occasions  # noqa: PLC0415 - late, so that --help is answered at once
+
+    wanted = servers.wanted(completed)
+    return Occasions(
+        prepare=lambda: servers.tell(ensuring.ensure(wanted)),
+        on_ready=lambda: say(f"Serving: {completed.server_url}, for kube-apiserver's aggregation layer"),
+        renew=lambda: _renew(wanted),
     )
-    return exits.USAGE
+
+
+def _renew(wanted: Wanted) -> None:
+    for made in ensuring.ensure(wanted).made:
+        _log.info("made %s", made)
+
+
+run = servers.ServerCommand(name="aggregated", aggregated=True, help=help_texts.aggregated, occasions=_occasions).run

@@ -14,7 +14,7 @@ Usage:
 
 Commands:
   standalone   run the API server on its own: it brings TLS, users and storage along
-  aggregated   run it behind a kube-apiserver (not available yet)
+  aggregated   run it behind a kube-apiserver, which knows the users and their rights
   storage      back up, restore, check and move the data (also while the server runs)
   version      tell the version (--short: only the version)
   help         tell about a command: clusterregistry help standalone
@@ -66,14 +66,35 @@ Flags:
   --short   only the version, for scripts
 """
 
-AGGREGATED = """\
-Will run the API server behind a kube-apiserver's aggregation layer. This version cannot do that yet.
+_AGGREGATED = """\
+Runs the API server behind a kube-apiserver's aggregation layer: an APIService there leads here. The host cluster says
+who users are and what they may do; roles and bindings are those of the host cluster. In a pod it finds the host
+cluster by itself.
 
 Usage:
   clusterregistry aggregated [flags]
+
+Examples:
+  # In a pod of the host cluster
+  clusterregistry aggregated --bind-address=0.0.0.0 --tls-cert-file=tls.crt --tls-private-key-file=tls.key
+
+  # Elsewhere
+  clusterregistry aggregated --kubeconfig=host.kubeconfig --etcd-servers=https://etcd-0:2379
+
+A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file
+that --config names. What the host cluster answers is remembered for 10 seconds, unless the flags on that say otherwise.
+
 """
 
 
 def standalone() -> str:
+    return _STANDALONE + _flags()
+
+
+def aggregated() -> str:
+    return _AGGREGATED + _flags()
+
+
+def _flags() -> str:
     width = max(60, min(shutil.get_terminal_size().columns, 110))
-    return _STANDALONE + reference.help_text(width).rstrip() + "\n"
+    return reference.help_text(width).rstrip() + "\n"

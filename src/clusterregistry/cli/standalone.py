@@ -1,68 +1,31 @@
-"""``clusterregistry standalone``: reads the options, sees to the certificates, and serves until told to stop."""
+"""``clusterregistry standalone``: the server on its own, with certificates and an administrator of its own."""
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from clusterregistry.cli import exits, help_texts, logs
-from clusterregistry.cli.printing import complain, indented, say
-from clusterregistry.options import CompletedOptions, OptionsError, load
-from clusterregistry.pki import ensuring, naming
-from clusterregistry.pki.ensuring import Ensured, Wanted
+from clusterregistry.cli import help_texts, servers
+from clusterregistry.cli.printing import say
+from clusterregistry.options import CompletedOptions
+from clusterregistry.pki import ensuring
+from clusterregistry.pki.ensuring import Wanted
+
+if TYPE_CHECKING:
+    from clusterregistry.serving.running import Occasions
 
 log = logging.getLogger(__name__)
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    if any(argument in {"-h", "--help", "-help"} for argument in arguments):
-        say(help_texts.standalone().rstrip())
-        return exits.OK
-    try:
-        completed = load(arguments, environ)
-    except OptionsError as error:
-        _explain(error)
-        return exits.USAGE
-    logs.configure(completed.general.v)
-    for warning in completed.warnings:
-        log.warning(warning)
-    return _serve(completed)
+def _occasions(completed: CompletedOptions) -> Occasions:
+    from clusterregistry.serving.running import Occasions  # noqa: PLC0415 - late, so that --help is answered at once
 
-
-def _explain(error: OptionsError) -> None:
-    count = len(error.problems)
-    complain(
-        f"clusterregistry standalone: {count} problem{'s' if count > 1 else ''} with the options:",
-        *indented(str(problem) for problem in error.problems),
-        "See: clusterregistry standalone --help",
-    )
-
-
-def _serve(completed: CompletedOptions) -> int:
-    # Late, so that --help and a mistyped flag are answered at once.
-    from clusterregistry.pki.errors import CertificateError  # noqa: PLC0415
-    from clusterregistry.serving import running  # noqa: PLC0415
-
-    try:
-        wanted = _wanted(completed)
-        occasions = running.Occasions(
-            prepare=lambda: _tell(ensuring.ensure(wanted)),
-            on_ready=lambda: _announce(completed, wanted),
-            renew=lambda: _renew(wanted),
-        )
-        return running.serve(completed, occasions)
-    except (running.StartupError, CertificateError) as error:
-        return _failed(str(error), error.remedy)
-
-
-def _wanted(completed: CompletedOptions) -> Wanted:
-    serving = completed.serving
-    return Wanted(
-        layout=completed.layout,
-        server_url=completed.server_url,
-        names=naming.serving_names(serving.bind_address, serving.advertise_address),
-        own_certificate=None if completed.makes_serving_certificate else completed.serving_certificate,
+    wanted = servers.wanted(completed)
+    return Occasions(
+        prepare=lambda: servers.tell(ensuring.ensure(wanted)),
+        on_ready=lambda: _announce(completed, wanted),
+        renew=lambda: _renew(wanted),
     )
 
 
@@ -71,7 +34,7 @@ def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
     from clusterregistry.pki.errors import CertificateError  # noqa: PLC0415
 
     try:
-        _tell(ensuring.refresh_kubeconfig(wanted))
+        servers.tell(ensuring.refresh_kubeconfig(wanted))
     except CertificateError as error:  # no reason to stop serving
         log.warning("%s: %s", error, error.remedy)
     say(
@@ -86,13 +49,4 @@ def _renew(wanted: Wanted) -> None:
         log.info("made %s", made)
 
 
-def _tell(ensured: Ensured) -> None:
-    if ensured.made:
-        say("Made:", *indented(ensured.made))
-    for warning in ensured.warnings:
-        log.warning(warning)
-
-
-def _failed(message: str, remedy: str) -> int:
-    complain(f"clusterregistry standalone: {message}", f"What to do: {remedy}")
-    return exits.STARTUP
+run = servers.ServerCommand(name="standalone", aggregated=False, help=help_texts.standalone, occasions=_occasions).run

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import audit, checks, etcd, front_proxy, limits, oidc, webhooks
+from clusterregistry.options import audit, checks, etcd, front_proxy, host_cluster, limits, oidc, webhooks
 from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
@@ -21,6 +21,7 @@ from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import Options
+from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.options.limits import LimitOptions
 from clusterregistry.options.oidc import OIDCOptions
 from clusterregistry.options.problems import OptionsError, Problem, nearest
@@ -66,6 +67,8 @@ class CompletedOptions:
     """How to reach the etcd that keeps the objects; None: SQLite keeps them in the data directory."""
     audit_settings: AuditSettings | None
     """What to record of requests, and where; None: nothing is recorded."""
+    host: HostCluster | None
+    """The host cluster of aggregated mode; None: this server is on its own."""
     warnings: tuple[str, ...]
     """What the operator should hear although it is no mistake."""
 
@@ -79,9 +82,11 @@ class CompletedOptions:
         return self.serving.tls_cert_file is None
 
 
-def complete(options: Options, environ: Mapping[str, str]) -> CompletedOptions:
+def complete(options: Options, environ: Mapping[str, str], *, aggregated: bool = False) -> CompletedOptions:
     """Checks options across fields and against the machine. Raises OptionsError with every problem at once."""
+    host = _host(options, environ) if aggregated else None
     problems = [*_serving_problems(options.serving), *_other_problems(options)]
+    problems += _host_problems(options, host) if aggregated else host_cluster.misplaced(options.host_cluster)
     data_dir = options.storage.data_dir or _default_data_dir(environ)
     if data_dir is None:
         problems.append(Problem("--data-dir", "there is no home directory to put a default in: give one"))
@@ -91,10 +96,24 @@ def complete(options: Options, environ: Mapping[str, str]) -> CompletedOptions:
     problems += checks.directory_or_nothing("--cert-dir", layout.cert_dir)
     if problems:
         raise OptionsError(problems)
-    return _completed(options, layout)
+    return _completed(options, layout, host)
 
 
-def _completed(options: Options, layout: Layout) -> CompletedOptions:
+def _host(options: Options, environ: Mapping[str, str]) -> HostCluster | None:
+    return host_cluster.settings(
+        options.host_cluster,
+        environ,
+        client_ca_file=options.authentication.client_ca_file,
+        proxy_ca_file=options.front_proxy.requestheader_client_ca_file,
+    )
+
+
+def _host_problems(options: Options, host: HostCluster | None) -> list[Problem]:
+    groups = (options.authentication, options.authorization, options.oidc, options.webhooks)
+    return [*host_cluster.problems(options.host_cluster, host), *host_cluster.left_to_the_host(groups)]
+
+
+def _completed(options: Options, layout: Layout, host: HostCluster | None) -> CompletedOptions:
     serving, client_ca = options.serving, options.authentication.client_ca_file
     proxy_ca = options.front_proxy.requestheader_client_ca_file
     authentication, warnings = _without_needless_anonymity(options)
@@ -113,12 +132,17 @@ def _completed(options: Options, layout: Layout) -> CompletedOptions:
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
-        client_ca_files=(layout.ca_certificate, *((_absolute(client_ca),) if client_ca else ())),
+        # The generated CA is no authority of users where the host cluster knows them.
+        client_ca_files=(
+            *(() if host else (layout.ca_certificate,)),
+            *((_absolute(client_ca),) if client_ca else ()),
+        ),
         proxy_ca_files=(_absolute(proxy_ca),) if proxy_ca else (),
         server_url=_server_url(serving),
         etcd=etcd.settings(options.storage),
         audit_settings=audit.settings(options.audit),
-        warnings=(*warnings, *audit.warnings(options.audit)),
+        host=host,
+        warnings=(*warnings, *audit.warnings(options.audit), *host_cluster.warnings(host, proxy_ca)),
     )
 
 

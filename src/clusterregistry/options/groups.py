@@ -12,6 +12,7 @@ from clusterregistry.options.features import FeatureOptions
 from clusterregistry.options.fields import Option, options_of
 from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.options.general import GeneralOptions
+from clusterregistry.options.host_cluster import HostClusterOptions
 from clusterregistry.options.limits import LimitOptions
 from clusterregistry.options.oidc import OIDCOptions
 from clusterregistry.options.serving import ServingOptions
@@ -34,6 +35,7 @@ class Options:
     webhooks: WebhookOptions = field(default_factory=WebhookOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
+    host_cluster: HostClusterOptions = field(default_factory=HostClusterOptions)
 
 
 # The order of --help and of the reference: what a newcomer needs first comes first.
@@ -49,6 +51,7 @@ GROUPS: dict[str, type[Any]] = {
     "webhooks": WebhookOptions,
     "audit": AuditOptions,
     "features": FeatureOptions,
+    "host_cluster": HostClusterOptions,
 }
 
 BY_GROUP: dict[str, list[Option]] = {name: options_of(group) for name, group in GROUPS.items()}

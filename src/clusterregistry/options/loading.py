@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clusterregistry.options import host_cluster
 from clusterregistry.options.completing import CompletedOptions, complete
 from clusterregistry.options.problems import OptionsError
 from clusterregistry.options.resolving import resolve
 
 
-def load(arguments: Sequence[str], environ: Mapping[str, str]) -> CompletedOptions:
-    """The options of a command line, an environment and a file, checked.
+def load(arguments: Sequence[str], environ: Mapping[str, str], *, aggregated: bool = False) -> CompletedOptions:
+    """The options of a command line, an environment and a file, checked for standalone or for aggregated mode.
 
     Raises OptionsError with all that is wrong: what could be read is checked also when something else could not, so
     that an operator corrects a command line once.
     """
-    resolved = resolve(arguments, environ)
+    resolved = resolve(arguments, environ, defaults=host_cluster.DEFAULTS if aggregated else None)
     try:
-        completed = complete(resolved.options, environ)
+        completed = complete(resolved.options, environ, aggregated=aggregated)
     except OptionsError as error:
         raise OptionsError((*resolved.problems, *error.problems)) from None
     if resolved.problems:

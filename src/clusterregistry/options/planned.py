@@ -11,12 +11,6 @@ from collections.abc import Mapping
 _BY_TOPIC: Mapping[str, tuple[str, ...]] = {
     "authorization": ("authorization-always-allow",),
     "profiling": ("profiling",),
-    "aggregated mode": (
-        "kubeconfig",
-        "authentication-kubeconfig",
-        "authorization-kubeconfig",
-        "authentication-skip-lookup",
-    ),
 }
 
 PLANNED: Mapping[str, str] = {flag: topic for topic, flags in _BY_TOPIC.items() for flag in flags}

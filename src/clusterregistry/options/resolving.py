@@ -21,14 +21,18 @@ class Resolved:
     problems: tuple[Problem, ...]
 
 
-def resolve(arguments: Sequence[str], environ: Mapping[str, str]) -> Resolved:
+def resolve(
+    arguments: Sequence[str], environ: Mapping[str, str], *, defaults: Mapping[str, Any] | None = None
+) -> Resolved:
     """The options of a command line, an environment, and the file that either of them names. Never raises.
+
+    ``defaults`` are those of a command that has others, by field.
 
     Every unknown name and every bad value is a problem, also one that a stronger source overrides: it would bite
     later.
     """
     problems: list[Problem] = []
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(defaults or {})
     # The weaker come first, so that the stronger overwrite them. The file is the weakest, but which one it is the
     # others say.
     stronger = [environment.read(environ), flags.read(arguments)]

@@ -37,6 +37,8 @@ class Wanted:
     server_url: str
     names: tuple[str, ...]
     own_certificate: Path | None = None
+    administrator: bool = True
+    """Whether to make a client certificate and a kubeconfig of an administrator."""
 
 
 def ensure(wanted: Wanted, clock: Callable[[], float] = time.time) -> Ensured:
@@ -44,17 +46,28 @@ def ensure(wanted: Wanted, clock: Callable[[], float] = time.time) -> Ensured:
 
     Raises CertificateError, and nothing else, for what is damaged, foreign, or cannot be written.
     """
+    if wanted.own_certificate is not None and not wanted.administrator:
+        return Ensured()
     layout = wanted.layout
-    store = Store(layout, records.load(layout.record), now=clock())
-    if not store.in_order(_serving_names(wanted)) or files.read(layout.kubeconfig) is None:
+    store = _store(wanted, clock)
+    if not store.in_order(_serving_names(wanted)) or _lacks_kubeconfig(wanted):
         with files.exclusive(layout):
-            store = Store(layout, records.load(layout.record), now=clock())
+            store = _store(wanted, clock)
             store.ensure_all(_serving_names(wanted))
-            if files.read(layout.kubeconfig) is None:
+            if _lacks_kubeconfig(wanted):
                 store.record_kubeconfig(_write_kubeconfig(wanted))
                 store.made.append(f"{layout.kubeconfig} (kubeconfig of the administrator)")
             records.save(layout.record, store.record)
     return Ensured(tuple(store.made), (*_warnings(layout), *_ca_warning(store)))
+
+
+def _store(wanted: Wanted, clock: Callable[[], float]) -> Store:
+    layout = wanted.layout
+    return Store(layout, records.load(layout.record), now=clock(), administrator=wanted.administrator)
+
+
+def _lacks_kubeconfig(wanted: Wanted) -> bool:
+    return wanted.administrator and files.read(wanted.layout.kubeconfig) is None
 
 
 def refresh_kubeconfig(wanted: Wanted) -> Ensured:

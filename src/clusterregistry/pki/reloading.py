@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,18 @@ class TlsFiles:
     suites: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherAuthorities:
+    """Authorities that are in no file: somebody else keeps them, and says when they change. PEM."""
+
+    origin: str = ""
+    clients: str = ""
+    proxies: str = ""
+
+    def bundles(self) -> list[Bundle]:
+        return [Bundle(Path(self.origin), pem) for pem in (self.clients, self.proxies) if pem]
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """All of it as it was at one moment: what TLS verifies with is what authentication is told."""
@@ -56,20 +69,35 @@ class LiveTls:
     def __init__(self, names: TlsFiles) -> None:
         """Raises CertificateError: a server begins only with files that can be used."""
         self._names = names
+        self._further = FurtherAuthorities()
+        self._one_at_a_time = threading.Lock()
         self._digest = _digest(names)
-        self.loaded = _load(names)
+        self.loaded = _load(names, self._further)
         self.context = self._listening_context()
+
+    def trust_also(self, further: FurtherAuthorities) -> None:
+        """Besides those in files, these authorities count from now on, and no others. ``loaded`` is new then.
+
+        Raises CertificateError for what cannot be used; what was there before goes on then.
+        """
+        with self._one_at_a_time:
+            self.loaded = _load(self._names, further)
+            self._further = further
 
     def look(self) -> bool:
         """Looks at the files; true when there is something new in ``loaded``. Never raises.
 
         What is new and cannot be used is logged once, and what was there before goes on.
         """
+        with self._one_at_a_time:
+            return self._look()
+
+    def _look(self) -> bool:
         digest = _digest(self._names)
         if digest == self._digest:
             return False
         try:
-            self.loaded = _load(self._names)
+            self.loaded = _load(self._names, self._further)
         except CertificateError as error:
             if _digest(self._names) == digest:  # else they are being exchanged just now: the next look will tell
                 self._digest = digest
@@ -81,7 +109,7 @@ class LiveTls:
 
     def _listening_context(self) -> ssl.SSLContext:
         """A context cannot lose an authority, so each handshake is led over to the newest one."""
-        context = _load(self._names).context
+        context = _load(self._names, self._further).context
 
         def lead_over(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
             connection.context = self.loaded.context
@@ -98,20 +126,20 @@ def _digest(names: TlsFiles) -> str:
         return str(error)
 
 
-def _load(names: TlsFiles) -> Loaded:
+def _load(names: TlsFiles, further: FurtherAuthorities) -> Loaded:
     client_cas, proxy_cas = [*map(read_bundle, names.client_cas)], [*map(read_bundle, names.proxy_cas)]
     context = server_context(
         certificate=names.certificate,
         key=names.key,
-        client_cas=[*client_cas, *proxy_cas],
+        client_cas=[*client_cas, *proxy_cas, *further.bundles()],
         minimum=names.minimum,
         suites=names.suites,
     )
-    return Loaded(context, _joined(client_cas), _joined(proxy_cas))
+    return Loaded(context, _joined(client_cas, further.clients), _joined(proxy_cas, further.proxies))
 
 
-def _joined(bundles: list[Bundle]) -> str:
-    return "\n".join(bundle.pem for bundle in bundles)
+def _joined(bundles: list[Bundle], further: str) -> str:
+    return "\n".join([*(bundle.pem for bundle in bundles), *filter(None, [further])])
 
 
 async def keep_current(

@@ -40,8 +40,9 @@ class Leaf:
 class Store:
     """The certificates on disk, seen through a record, which it brings up to date. ``made`` is for people."""
 
-    def __init__(self, layout: Layout, record: Record, *, now: float) -> None:
+    def __init__(self, layout: Layout, record: Record, *, now: float, administrator: bool = True) -> None:
         self.layout = layout
+        self._administrator = administrator
         self.now = now
         self.record = record
         self.made: list[str] = []
@@ -73,8 +74,9 @@ class Store:
             certificate=files_of.admin_certificate,
             key=files_of.admin_key,
         )
+        clients = [admin] if self._administrator else []
         if serving_names is None:
-            return [admin]
+            return clients
         serving = Leaf(
             name="serving",
             title="serving certificate",
@@ -82,7 +84,7 @@ class Store:
             key=files_of.serving_key,
             names=serving_names,
         )
-        return [serving, admin]
+        return [serving, *clients]
 
     # The record ------------------------------------------------------------------------------------------------
 

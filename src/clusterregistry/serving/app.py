@@ -20,12 +20,9 @@ from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.audit import opening as audit_log
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.trails import Audit
-from clusterregistry.authn import tokenfile
 from clusterregistry.authn import union as authenticators
 from clusterregistry.authn.certificates import Authorities
 from clusterregistry.authn.request_headers import FrontProxy, ProxyHeaders
-from clusterregistry.authn.tokenfile import TokenFile
-from clusterregistry.authz import modes
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.discovery.contents import Served
@@ -33,6 +30,7 @@ from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.review import ReviewScope, review_scope
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
+from clusterregistry.hostcluster.following import Following
 from clusterregistry.options import CompletedOptions
 from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.registry.admission import Admission
@@ -44,12 +42,14 @@ from clusterregistry.registry.rbac.starting import kept_up
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.reviews.interface import Review
-from clusterregistry.serving import chain, metrics, remote
+from clusterregistry.serving import chain, deciding, metrics
+from clusterregistry.serving.deciding import Deciders
+from clusterregistry.serving.delegation import Delegating
 from clusterregistry.serving.fairness import Seats
+from clusterregistry.serving.filters.authentication import usual_headers
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.metrics import RequestMetrics
-from clusterregistry.serving.remote import Remote
 from clusterregistry.serving.routes import Routes
 from clusterregistry.storage import keys
 from clusterregistry.storage.cacher import Cacher
@@ -76,8 +76,12 @@ class Trust:
 
     clients: Authorities = field(default_factory=Authorities)
     front_proxies: Authorities = field(default_factory=Authorities)
-    proxies_are_named: bool = False
-    """Whether only certificates with certain names are those of front proxies."""
+    front_proxy: FrontProxy | None = None
+    """Who takes the word of front proxies; None: nobody does."""
+
+    def proxy_headers(self) -> ProxyHeaders:
+        """The headers of front proxies: nobody further inwards must see them."""
+        return self.front_proxy.headers if self.front_proxy else usual_headers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,8 @@ class Server:
     hubs: tuple[Hub, ...]
     stopping: Stopping
     trust: Trust
+    following: Following | None = None
+    """What the host cluster says of certificates and front proxies, to be followed; None: the options say all of it."""
 
     def end_watches(self) -> None:
         for hub in self.hubs:
@@ -115,9 +121,12 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
         if compaction := _compaction(options, backend):
             stack.push_async_callback(_cancel, asyncio.create_task(compaction))
         policy = Policy()
-        await stack.enter_async_context(_kept_up(policy, served))
-        others = await remote.connect(options, stack)
-        yield _assemble(options, served, others, policy=policy, audit=audit, audit_counts=audit_counts)
+        if options.host is None:
+            await stack.enter_async_context(_kept_up(policy, served))
+            deciders = await deciding.own(options, policy, now=_now, stack=stack)
+        else:
+            deciders = deciding.of_host(Delegating(options.host, options.webhooks, stack).begin())
+        yield _assemble(options, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
 
 
 def _kept_up(policy: Policy, served: list[_Served]) -> contextlib.AbstractAsyncContextManager[None]:
@@ -189,16 +198,14 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     options: CompletedOptions,
     served: list[_Served],
-    others: Remote,
+    deciders: Deciders,
     *,
     policy: Policy,
     audit: Audit | None,
     audit_counts: Counts,
 ) -> Server:
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=others.modes)
+    authorizer, reviews = deciders.authorizer, deciders.reviews
     scopes = _scopes(served, _admissions(policy, authorizer))
-    tokens = [*_tokens(options.authentication.token_auth_file), *others.tokens]
-    reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=_now)
     review_scopes = _review_scopes(reviews)
     request_metrics = RequestMetrics([*scopes, *review_scopes])
     registry = metrics.make_registry(
@@ -207,24 +214,24 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
-    stopping, trust = Stopping(), Trust(proxies_are_named=bool(options.front_proxy.requestheader_allowed_names))
+    stopping, trust = Stopping(), _trust(options)
     routes = Routes(
         scopes=scopes,
         reviews=review_scopes,
         discovery=_discovery(options, [*(one.resource for one in served), *(review.definition for review in reviews)]),
-        health=Health(_checks(stopping, _storage_check(served))),
+        health=Health(_checks(stopping, _storage_check(served), deciders.checks)),
         registry=registry,
         watch_settings=_watch_settings(options, request_metrics),
     )
     handler = chain.build(
         routes,
         authenticator=authenticators.in_order(
-            front_proxy=_front_proxy(options, trust),
+            front_proxy=trust.front_proxy,
             clients=trust.clients,
-            tokens=tokens,
+            tokens=deciders.tokens,
             anonymous=options.authentication.anonymous_auth,
         ),
-        proxy_headers=_proxy_headers(options.front_proxy),
+        proxy_headers=trust.proxy_headers,
         authorizer=authorizer,
         filtered_lists=options.authorization.authorization_filtered_lists,
         metrics=request_metrics,
@@ -234,7 +241,14 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         audit=audit,
     )
     hubs = tuple(one.hub for one in served)
-    return Server(handler=handler, policy=policy, hubs=hubs, stopping=stopping, trust=trust)
+    return Server(
+        handler=handler,
+        policy=policy,
+        hubs=hubs,
+        stopping=stopping,
+        trust=trust,
+        following=deciders.following,
+    )
 
 
 def _seats(limit: int) -> Seats | None:
@@ -291,14 +305,16 @@ def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) 
     )
 
 
-def _front_proxy(options: CompletedOptions, trust: Trust) -> FrontProxy | None:
-    if not options.proxy_ca_files:
-        return None
-    return FrontProxy(
-        trust.front_proxies,
+def _trust(options: CompletedOptions) -> Trust:
+    authorities = Authorities()
+    if not options.proxy_ca_files and not (options.host and options.host.reads_front_proxies):
+        return Trust(front_proxies=authorities)
+    front_proxy = FrontProxy(
+        authorities,
         headers=_proxy_headers(options.front_proxy),
         names=options.front_proxy.requestheader_allowed_names,
     )
+    return Trust(front_proxies=authorities, front_proxy=front_proxy)
 
 
 def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
@@ -314,10 +330,6 @@ def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def _tokens(path: Path | None) -> list[TokenFile]:
-    return [tokenfile.load(path)] if path else []
-
-
 def _storage_check(served: list[_Served]) -> Check:
     def check() -> str:
         return next((wrong for one in served if (wrong := one.store.problem())), "")
@@ -325,10 +337,10 @@ def _storage_check(served: list[_Served]) -> Check:
     return check
 
 
-def _checks(stopping: Stopping, storage: Check) -> Mapping[str, Mapping[str, Check]]:
+def _checks(stopping: Stopping, storage: Check, others: Mapping[str, Check]) -> Mapping[str, Mapping[str, Check]]:
     live: dict[str, Callable[[], str]] = {"ping": ping}
     return {
         "livez": live,
         "healthz": {**live, "storage": storage},
-        "readyz": {**live, "storage": storage, "shutdown": stopping.check},
+        "readyz": {**live, "storage": storage, **others, "shutdown": stopping.check},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from clusterregistry.audit.trails import Audit
@@ -26,8 +27,6 @@ from clusterregistry.serving.filters import (
 from clusterregistry.serving.interface import Filter, Handler
 from clusterregistry.serving.metrics import RequestMetrics
 
-_STANDARD_HEADERS = ProxyHeaders()
-
 
 def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     routes: Handler,
@@ -39,7 +38,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     reading: Seats | None,
     writing: Seats | None,
     request_timeout: float,
-    proxy_headers: ProxyHeaders = _STANDARD_HEADERS,
+    proxy_headers: Callable[[], ProxyHeaders] = authentication.usual_headers,
     audit: Audit | None = None,
 ) -> Handler:
     """The whole chain around the routes. Read it from top to bottom as a request travels."""

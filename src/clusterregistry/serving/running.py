@@ -13,19 +13,21 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import uvloop
 
-from clusterregistry.authn.certificates import certificates_in
 from clusterregistry.options import CompletedOptions
+from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.pki.errors import CertificateError
-from clusterregistry.pki.reloading import LiveTls, Loaded, TlsFiles, keep_current
+from clusterregistry.pki.reloading import LiveTls, TlsFiles, keep_current
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.serving.memory import give_back_what_is_free
+from clusterregistry.serving.trusting import HostsWord, tell
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
 
@@ -108,28 +110,18 @@ def _tls(options: CompletedOptions) -> LiveTls:
         raise StartupError(str(error), error.remedy) from None
 
 
-def _trust(server: Server, loaded: Loaded) -> None:
-    server.trust.clients.replace(loaded.client_cas)
-    server.trust.front_proxies.replace(loaded.proxy_cas)
-    if not server.trust.proxies_are_named and certificates_in(loaded.client_cas) & certificates_in(loaded.proxy_cas):
-        _log.warning(
-            "an authority of users is among those of front proxies: everybody with a certificate of it can pose as "
-            "anybody. Give --requestheader-allowed-names, or front proxies an authority of their own"
-        )
-
-
 async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
     give_back_what_is_free()
     async with build(options) as server:
         occasions.prepare()
         tls = _tls(options)
-        _trust(server, tls.loaded)
+        tell(server.trust, tls.loaded)
         http = HttpServer(server.handler, max_connections=room_for(options.limits.max_connections))
         await http.listen(listening, tls.context)
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        async with _kept_current(tls, server, occasions):
+        async with _kept_current(tls, server, occasions), _host_followed(options.host, server, tls):
             await _until_stopped(options, server, http, on_ready=occasions.on_ready)
 
 
@@ -149,9 +141,24 @@ async def _until_stopped(
 @contextlib.asynccontextmanager
 async def _kept_current(tls: LiveTls, server: Server, occasions: Occasions) -> AsyncIterator[None]:
     """Follows the files of certificates meanwhile."""
-    task = asyncio.create_task(
-        keep_current(tls, renew=occasions.renew, on_change=lambda loaded: _trust(server, loaded))
-    )
+    work = keep_current(tls, renew=occasions.renew, on_change=lambda loaded: tell(server.trust, loaded))
+    async with _meanwhile(work):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _host_followed(host: HostCluster | None, server: Server, tls: LiveTls) -> AsyncIterator[None]:
+    """Follows what the host cluster says of certificates and front proxies meanwhile, where that is left to it."""
+    if host is None or server.following is None:
+        yield
+        return
+    async with _meanwhile(server.following.follow(HostsWord(host, trust=server.trust, tls=tls).take)):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
     try:
         yield
     finally:

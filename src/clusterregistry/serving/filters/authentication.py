@@ -6,7 +6,7 @@ taken from the request, so that nobody further inwards can mistake or leak them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.authn.interface import Authenticator, Outcome
@@ -20,15 +20,21 @@ from clusterregistry.serving.interface import Filter, Handler
 _STANDARD = ProxyHeaders()
 
 
-def filter_for(authenticator: Authenticator, proxy_headers: ProxyHeaders = _STANDARD) -> Filter:
-    claims = _claims(proxy_headers)
+def usual_headers() -> ProxyHeaders:
+    """Those of front proxies when nothing else is configured."""
+    return _STANDARD
+
+
+def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHeaders] = usual_headers) -> Filter:
+    """``proxy_headers`` are those that count just now."""
+    claims = _Claims(proxy_headers)
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Awaitable[Answer]:
             outcome = authenticator.authenticate(request)
             if isinstance(outcome, User):
                 request.user = outcome
-                request.drop_headers(claims)
+                request.drop_headers(claims())
                 return inner(request)
             if outcome is None:
                 raise errors.unauthorized()
@@ -38,12 +44,27 @@ def filter_for(authenticator: Authenticator, proxy_headers: ProxyHeaders = _STAN
             request.user = await asked
             if request.user is None:
                 raise errors.unauthorized()
-            request.drop_headers(claims)
+            request.drop_headers(claims())
             return await inner(request)
 
         return handle
 
     return wrap
+
+
+class _Claims:
+    """The headers in which a client says something of itself, as front proxies are configured now."""
+
+    def __init__(self, proxy_headers: Callable[[], ProxyHeaders]) -> None:
+        self._proxy_headers = proxy_headers
+        self._configured = proxy_headers()
+        self._names = _claims(self._configured)
+
+    def __call__(self) -> HeaderNames:
+        configured = self._proxy_headers()
+        if configured is not self._configured:
+            self._configured, self._names = configured, _claims(configured)
+        return self._names
 
 
 def _claims(configured: ProxyHeaders) -> HeaderNames:
