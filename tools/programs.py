@@ -1,8 +1,10 @@
-"""Fetches the real programs that the tests run, such as kubectl, into a cache outside of the project.
+"""Fetches or builds the real programs that the tests run, such as kubectl, into a cache outside of the project.
 
     python tools/programs.py fetch kubectl-1.27 kubectl-1.36     fetches what is not cached yet
     python tools/programs.py path kubectl-1.36                   prints where it is, and fetches it first if need be
     python tools/programs.py list                                names what can be fetched
+
+Most are in packages. Some are built from Go modules, which takes Go and minutes: kube-apiserver-1.36 and its etcd.
 
 Versions, origins and checksums stand in programs.toml. The cache is ~/.cache/cluster-registry, or what
 CLUSTERREGISTRY_CACHE names; every clone on a machine shares it, and it may be deleted at any time.
@@ -14,8 +16,11 @@ import fcntl
 import fnmatch
 import hashlib
 import io
+import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -50,26 +55,62 @@ class Program:
         return cache() / f"{self.name}-{self.sha256[:12]}" / pathlib.PurePosixPath(self.inside[-1]).name
 
 
+@dataclass(frozen=True)
+class BuiltProgram:
+    """One release of a program that is built from a Go module."""
+
+    name: str
+    module: str
+    command: str
+    """The program's package: the module, or one below it."""
+    version: str
+    sum: str
+    """The module's checksum as go.sum has it. Those of the modules that it needs are Go's business."""
+
+    def path(self) -> pathlib.Path:
+        return cache() / f"{self.name}-{self.version}" / self.name.rpartition("-")[0]
+
+    @property
+    def at(self) -> str:
+        return f"{self.module}@{self.version}"
+
+
 def cache() -> pathlib.Path:
     chosen = os.environ.get("CLUSTERREGISTRY_CACHE")
     return pathlib.Path(chosen) if chosen else pathlib.Path.home() / ".cache" / "cluster-registry"
 
 
 def known(versions_file: pathlib.Path = VERSIONS_FILE) -> dict[str, Program]:
-    """Every program of the versions file by its name."""
+    """Every program of the versions file that comes in a package, by its name."""
     programs = {}
     for family, entry in tomllib.loads(versions_file.read_text()).items():
-        for release, origin in entry["releases"].items():
+        for release, origin in entry["releases"].items() if "inside" in entry else ():
             name = f"{family}-{release}"
             programs[name] = Program(name=name, inside=tuple(entry["inside"]), **origin)
+    return programs
+
+
+def known_to_build(versions_file: pathlib.Path = VERSIONS_FILE) -> dict[str, BuiltProgram]:
+    """Every program of the versions file that is built, by its name."""
+    programs = {}
+    for family, entry in tomllib.loads(versions_file.read_text()).items():
+        for release, origin in entry["releases"].items() if "module" in entry else ():
+            name = f"{family}-{release}"
+            programs[name] = BuiltProgram(name=name, module=entry["module"], command=entry["command"], **origin)
     return programs
 
 
 def find(name: str) -> Program:
     programs = known()
     if name not in programs:
-        raise ProgramError(f"{name} is not known; there are: {', '.join(programs)}")
+        raise ProgramError(f"{name} is not known; there are: {', '.join([*programs, *known_to_build()])}")
     return programs[name]
+
+
+def ensure(name: str, say: Callable[[str], None] = print) -> pathlib.Path:
+    """Makes sure that a program is cached, however it comes there, and says where."""
+    program = known_to_build().get(name)
+    return build(program, say=say) if program else fetch(find(name), say=say)
 
 
 def pip_download(package: str, folder: pathlib.Path) -> pathlib.Path:
@@ -148,6 +189,66 @@ def _install(program: Program, download: Download) -> None:
         unpacked.rename(path)
 
 
+# Programs from Go modules -------------------------------------------------------------------------------------------
+
+_STAGED = re.compile(r"^\s*(?:require\s+)?(k8s\.io/\S+) v0\.0\.0\s*$", re.MULTILINE)
+"""What Kubernetes publishes as modules of their own, and refers to by a version that does not exist."""
+
+
+def build(program: BuiltProgram, *, say: Callable[[str], None] = print) -> pathlib.Path:
+    """Makes sure that the program is built and says where. Idempotent, and safe in several processes at once."""
+    path = program.path()
+    if path.exists():
+        return path
+    with locked(path.parent):
+        if not path.exists():
+            if shutil.which("go") is None:
+                raise ProgramError(f"{program.name} is built from {program.at}, and there is no go here: install Go")
+            say(f"{program.name}: building {program.at}, which takes minutes the first time")
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                _build(program, pathlib.Path(scratch)).rename(path)
+            say(f"{program.name}: {path}")
+    return path
+
+
+def _build(program: BuiltProgram, folder: pathlib.Path) -> pathlib.Path:
+    downloaded = json.loads(_go(folder, "mod", "download", "-json", program.at))
+    if downloaded["Sum"] != program.sum:
+        raise ProgramError(f"{program.at} has the checksum {downloaded['Sum']}, expected {program.sum}")
+    (folder / "go.mod").write_text(go_mod(program, pathlib.Path(downloaded["GoMod"]).read_text()))
+    # One package at a time: whoever builds a test program has other things to do meanwhile.
+    _go(folder, "build", "-p", "1", "-ldflags", linker_flags(program), "-o", "built", program.command)
+    return folder / "built"
+
+
+def go_mod(program: BuiltProgram, its_own: str) -> str:
+    """A module that requires the program's, with what Kubernetes has staged at the versions that are published."""
+    lines = ["module built", "", f"require {program.module} {program.version}", ""]
+    published = program.version.replace("v1.", "v0.", 1)
+    lines += [f"replace {staged} => {staged} {published}" for staged in sorted(set(_STAGED.findall(its_own)))]
+    return "\n".join([*lines, ""])
+
+
+def linker_flags(program: BuiltProgram) -> str:
+    """Small, and with the version in it: a kube-apiserver that does not know its version refuses some things."""
+    if not program.module.startswith("k8s.io/"):
+        return "-s -w"
+    variables, (major, minor, _) = "k8s.io/component-base/version", program.version.removeprefix("v").split(".")
+    told = {"gitVersion": program.version, "gitMajor": major, "gitMinor": minor}
+    return " ".join(["-s -w", *(f"-X {variables}.{name}={value}" for name, value in told.items())])
+
+
+def _go(folder: pathlib.Path, *arguments: str) -> str:
+    environ = {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"}
+    done = subprocess.run(
+        ["nice", "go", *arguments],
+        check=False, cwd=folder, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise ProgramError(f"go {arguments[0]} failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")
+    return done.stdout
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -157,17 +258,24 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         if chosen.command == "fetch":
-            for program in [find(name) for name in chosen.names]:
-                fetch(program)
-                print(f"{program.name}: ready")
+            _fetch_all(chosen.names)
         elif chosen.command == "path":
-            print(fetch(find(chosen.name), say=lambda line: print(line, file=sys.stderr)))
+            print(ensure(chosen.name, say=lambda line: print(line, file=sys.stderr)))
         else:
-            print("\n".join(known()))
+            print("\n".join([*known(), *known_to_build()]))
     except (ProgramError, OSError) as problem:
         print(f"programs: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+def _fetch_all(names: list[str]) -> None:
+    for name in names:
+        if name not in known_to_build():
+            find(name)  # all names are looked at before anything is fetched
+    for name in names:
+        ensure(name)
+        print(f"{name}: ready")
 
 
 if __name__ == "__main__":

@@ -150,3 +150,60 @@ def test_an_unknown_program_names_those_there_are(capsys: pytest.CaptureFixture[
 def test_the_list_names_every_release(capsys: pytest.CaptureFixture[str]) -> None:
     assert programs.main(["list"]) == 0
     assert "kubectl-1.24\n" in capsys.readouterr().out
+
+
+def test_every_program_that_is_built_is_pinned() -> None:
+    for built in programs.known_to_build().values():
+        assert built.version.startswith("v")
+        assert built.sum.startswith("h1:")
+        assert built.command.startswith(built.module)
+
+
+def test_a_build_takes_what_kubernetes_has_staged_as_it_is_published() -> None:
+    built = programs.known_to_build()["kube-apiserver-1.36"]
+    listed = ["k8s.io/api v0.0.0", "k8s.io/utils v0.0.0-2024", "other.io/api v0.0.0"]
+    its_own = "\n\t".join(["require (", *listed]) + "\n)\nrequire k8s.io/kms v0.0.0\n"
+    minor = built.version.removeprefix("v1.")
+    assert programs.go_mod(built, its_own).splitlines() == [
+        "module built",
+        "",
+        f"require k8s.io/kubernetes {built.version}",
+        "",
+        f"replace k8s.io/api => k8s.io/api v0.{minor}",
+        f"replace k8s.io/kms => k8s.io/kms v0.{minor}",
+    ]
+    assert f"gitVersion={built.version} " in programs.linker_flags(built)
+    assert programs.linker_flags(programs.known_to_build()["etcd-server-3.6"]) == "-s -w"
+
+
+def test_without_go_a_build_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert programs.main(["fetch", "kube-apiserver-1.36"]) == 1
+    assert "there is no go here: install Go" in capsys.readouterr().err
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    built = programs.known_to_build()["etcd-server-3.6"]
+    with pytest.raises(programs.ProgramError, match="go mod failed:\nno such module"):
+        programs.build(built, say=silent)
+    assert [path.name for path in built.path().parent.iterdir()] == [".lock"]
+
+
+def test_a_module_with_another_checksum_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "go").write_text('#!/bin/sh\necho \'{"Sum": "h1:another", "GoMod": ""}\'\n')
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(programs.ProgramError, match="has the checksum h1:another, expected h1:"):
+        programs.build(programs.known_to_build()["etcd-server-3.6"], say=silent)
+
+
+def test_everything_that_make_e2e_needs_is_known() -> None:
+    makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text().splitlines()
+    named = [name for line in makefile if line.startswith("E2E_") for name in line.split(":=")[1].split()]
+    assert set(named) <= {*programs.known(), *programs.known_to_build()}
+    assert "kube-apiserver-1.36" in named

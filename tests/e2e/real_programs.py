@@ -1,0 +1,35 @@
+"""The programs that these tests run: from the environment, or from the cache that tools/programs.py keeps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tools import programs
+
+WANTED = "E2E"
+"""The environment's name for the wish to run these tests, which take a minute or two."""
+
+KUBE_APISERVER = "E2E_KUBE_APISERVER"
+ETCD = "E2E_ETCD"
+"""The environment's names for programs to use instead of the cached ones."""
+
+HOST_RELEASE = "kube-apiserver-1.36"
+ETCD_RELEASE = "etcd-server-3.6"
+
+
+def host_program(variable: str, name: str) -> Path:
+    """A program that is there, else the test is skipped: these take minutes to build, which ``make e2e`` does."""
+    if not os.environ.get(WANTED):
+        pytest.skip("a real kube-apiserver is run only by `make e2e`")
+    chosen = os.environ.get(variable, "")
+    path = Path(chosen) if chosen else programs.known_to_build()[name].path()
+    if not path.exists():
+        pytest.skip(f"{name} is not there: `make e2e` builds it (this takes Go), or name one with {variable}")
+    return path
+
+
+def kubectl(release: str) -> Path:
+    return programs.fetch(programs.find(f"kubectl-{release}"))
