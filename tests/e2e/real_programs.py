@@ -16,7 +16,7 @@ KUBE_APISERVER = "E2E_KUBE_APISERVER"
 ETCD = "E2E_ETCD"
 """The environment's names for programs to use instead of the cached ones."""
 
-HOST_RELEASE = "kube-apiserver-1.36"
+HOST_RELEASE = f"kube-apiserver-{os.environ.get('E2E_HOST', '1.36')}"
 ETCD_RELEASE = "etcd-server-3.6"
 
 

@@ -60,7 +60,7 @@ def test_a_registry_outlives_its_host_cluster(changing: Registry) -> None:
     # What was not cannot be decided now, which is no fault of the user.
     unknown = changing.call(CLUSTERS, token=NOBODY)
     assert (unknown.status, unknown.body["reason"]) == (503, "ServiceUnavailable")
-    assert "the host cluster does not answer" in unknown.body["message"]
+    assert "the host cluster cannot be reached" in unknown.body["message"]
     undecided = changing.call(f"{CLUSTERS}/a", token=JANE)
     assert undecided.status == 503
     assert 'whether User "jane" may get resource "clusters"' in undecided.body["message"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.hostcluster import access
-from clusterregistry.hostcluster.calling import ACCESS_REVIEWS, Objects, Reviews
+from clusterregistry.hostcluster.calling import ACCESS_REVIEWS, Objects, Reviews, for_users
 from clusterregistry.hostcluster.pods import InCluster, in_cluster
 from clusterregistry.startup import StartupProblem
 from clusterregistry.webhooks.errors import CallFailed
@@ -68,8 +68,9 @@ async def test_missing_rights_are_explained(tmp_path: Path) -> None:
         objects, reviews = Objects(endpoint), Reviews(endpoint, ACCESS_REVIEWS)
         with pytest.raises(CallFailed, match="extension-apiserver-authentication-reader"):
             await objects.get(CONFIGMAP)
-        with pytest.raises(CallFailed, match=r"status 403 .*system:auth-delegator"):
+        with pytest.raises(CallFailed, match=r"status 403 .*system:auth-delegator") as raised:
             await reviews.ask({})
+        assert "does not say: it answers with status 403 (our user lacks rights" in for_users(raised.value)
         with pytest.raises(CallFailed, match="status 403"):
             await anext(objects.watch(CONFIGMAP, silence=20))
         await objects.close()

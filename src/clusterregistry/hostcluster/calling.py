@@ -71,6 +71,11 @@ class Reviews:
         await self._webhook.close()
 
 
+def for_users(error: CallFailed) -> str:
+    """Why there is no answer, for those who may not know where the host cluster is."""
+    return f"the host cluster does not say: {error}" if error.status else "the host cluster cannot be reached"
+
+
 def explained(error: CallFailed) -> CallFailed:
     """The same, with what it means here."""
     remedy = _REMEDIES.get(error.status)

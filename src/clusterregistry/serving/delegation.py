@@ -17,7 +17,7 @@ from clusterregistry.authz.privileged_groups import PrivilegedGroups
 from clusterregistry.authz.union import Union
 from clusterregistry.authz.webhook import Webhook as AccessReviews
 from clusterregistry.hostcluster import access, probing
-from clusterregistry.hostcluster.calling import ACCESS_REVIEWS, TOKEN_REVIEWS, Objects, Reviews
+from clusterregistry.hostcluster.calling import ACCESS_REVIEWS, TOKEN_REVIEWS, Objects, Reviews, for_users
 from clusterregistry.hostcluster.following import Following
 from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.options.webhooks import WebhookOptions
@@ -110,11 +110,11 @@ def _state(what: str, *, consequence: str) -> State:
 
 
 def _token_not_reviewed(error: CallFailed) -> errors.APIError:
-    return errors.service_unavailable(f"the token cannot be reviewed now: the host cluster does not answer: {error}")
+    return errors.service_unavailable(f"the token cannot be reviewed now: {for_users(error)}")
 
 
 def _undecided(error: CallFailed) -> Decision:
-    return Decision(Verdict.DENY, f"the host cluster does not answer: {error}", undecided=True)
+    return Decision(Verdict.DENY, for_users(error), undecided=True)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
