@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import clusterregistry
-from tests.e2e.host_clusters import ADMIN, REGISTRY, Answered, HostCluster
+from tests.e2e.host_clusters import REGISTRY, Answered, HostCluster
 from tests.e2e.processes import Process, free_ports, wait_for
 
 NAMESPACE, SERVICE = "clusterregistry", "registry"
@@ -138,6 +138,3 @@ class Registry:
 
 def _role(kind: str, name: str) -> dict[str, str]:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-
-
-__all__ = ["ADMIN", "CLUSTERS", "Registry"]
