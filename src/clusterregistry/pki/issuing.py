@@ -49,12 +49,13 @@ def new_authority(key: Key, *, now: float) -> Authority:
 
 def serving_certificate(authority: Authority, key: Key, *, names: tuple[str, ...], now: float) -> bytes:
     """A certificate for a server that is reached by these names and addresses, as PEM."""
-    builder = _leaf(authority, key, subject=_subject("clusterregistry", ""), now=now)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    builder = builder.add_extension(
-        x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
-    )
-    return _signed(builder, authority)
+    return _named_certificate(authority, key, names=names, usages=[ExtendedKeyUsageOID.SERVER_AUTH], now=now)
+
+
+def peer_certificate(authority: Authority, key: Key, *, names: tuple[str, ...], now: float) -> bytes:
+    """A certificate for a server that calls others of its kind, such as a member of etcd, as PEM."""
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    return _named_certificate(authority, key, names=names, usages=usages, now=now)
 
 
 def client_certificate(authority: Authority, key: Key, *, user: str, group: str, now: float) -> bytes:
@@ -70,6 +71,15 @@ def certificate_pem(certificate: x509.Certificate) -> bytes:
 
 def key_pem(key: Key) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _named_certificate(
+    authority: Authority, key: Key, *, names: tuple[str, ...], usages: list[x509.ObjectIdentifier], now: float
+) -> bytes:
+    builder = _leaf(authority, key, subject=_subject("clusterregistry", ""), now=now)
+    builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+    return _signed(builder.add_extension(alternatives, critical=False), authority)
 
 
 def _leaf(authority: Authority, key: Key, *, subject: x509.Name, now: float) -> x509.CertificateBuilder:

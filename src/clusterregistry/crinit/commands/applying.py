@@ -1,0 +1,49 @@
+"""Applies manifests one by one, and never takes over what somebody else made."""
+
+from __future__ import annotations
+
+from clusterregistry.crinit.commands.progress import Progress
+from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.crinit.host.client import Client, path_to
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, Manifest
+
+
+def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
+    """Creates the object or makes it as the manifest says. Raises HostError, or CrinitError when it is not ours."""
+    shown = shown_as(manifest)
+    with progress.step(shown) as outcome:
+        before = client.get(path_to(manifest))
+        if before is not None:
+            require_ours(before, manifest)
+        after = client.apply(manifest)
+        if before is None:
+            progress.made.append(shown)
+            outcome.text = "created"
+        else:
+            outcome.text = "unchanged" if _version(before) == _version(after) else "updated"
+    return after
+
+
+def shown_as(manifest: Manifest) -> str:
+    described = manifest["metadata"]
+    namespace = f"{described['namespace']}/" if described.get("namespace") else ""
+    return f"{manifest['kind']} {namespace}{described['name']}"
+
+
+def require_ours(found: Manifest, manifest: Manifest) -> None:
+    """Ours is what carries our label, and the name of the same registry where the manifest names one."""
+    labels, wanted = found["metadata"].get("labels") or {}, manifest["metadata"]["labels"]
+    if not is_ours(found) or labels.get(INSTANCE) != wanted.get(INSTANCE):
+        maker = labels.get(MANAGED_BY) or "somebody else"
+        raise CrinitError(
+            f"{shown_as(manifest)} is there already, and {maker} made it, not crinit for this registry",
+            remedy="choose another name or namespace, or remove that object first",
+        )
+
+
+def is_ours(found: Manifest) -> bool:
+    return (found["metadata"].get("labels") or {}).get(MANAGED_BY) == CRINIT
+
+
+def _version(found: Manifest) -> str:
+    return str(found["metadata"].get("resourceVersion"))

@@ -1,0 +1,111 @@
+"""``delete``: removes what ``init`` made, found by its labels, and nothing else. May be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clusterregistry.crinit.commands import applying
+from clusterregistry.crinit.commands.session import Session
+from clusterregistry.crinit.host import kubeconfig_files
+from clusterregistry.crinit.host.client import path_of
+from clusterregistry.crinit.manifests import apiservices
+from clusterregistry.crinit.manifests.accounts import KUBE_SYSTEM, RBAC
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, PART
+
+_SERVING = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+)
+_DATA = (("v1", "PersistentVolumeClaim"), ("v1", "Secret"))
+_RECORD = (("v1", "ConfigMap"),)
+"""Last: a run that was interrupted finds the rest again by it."""
+
+_OCCUPANTS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"),
+              ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"))  # fmt: skip
+_IN_EVERY_NAMESPACE = "kube-root-ca.crt"
+
+
+def run(session: Session, *, keep_data: bool, dry_run: bool) -> None:
+    """Raises HostError; what is gone already is no error."""
+    kinds = _SERVING if keep_data else (*_SERVING, *_DATA, *_RECORD)
+    found = [*_cluster_wide(session), *_in_namespace(session, kinds)]
+    if not found:
+        session.progress.say(f'there is nothing of a registry "{session.name}" in the namespace {session.namespace}')
+    for path, shown in found:
+        if dry_run:
+            session.progress.say(f"would delete {shown}")
+        else:
+            _delete(session, path, shown)
+    if not dry_run:
+        if not keep_data:
+            _namespace(session)
+        _forget(session)
+
+
+def _delete(session: Session, path: str, shown: str) -> None:
+    with session.progress.step(shown) as outcome:
+        outcome.text = "deleted" if session.client.delete(path) else "was gone already"
+
+
+def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
+    """By exact names, since no label has the namespace; the APIService first, so that no more requests come."""
+    path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
+    found = session.client.get(path)
+    if found is not None and applying.is_ours(found) and _is_for(session, found):
+        yield path, f"APIService {apiservices.NAME}"
+    prefix = f"{PART}-{session.namespace}-{session.name}"
+    bindings = (
+        ("ClusterRoleBinding", "", f"{prefix}-auth-delegator"),
+        ("RoleBinding", KUBE_SYSTEM, f"{prefix}-auth-reader"),
+    )
+    for kind, namespace, name in bindings:
+        path = path_of(f"{RBAC}/v1", kind, namespace=namespace, name=name)
+        found = session.client.get(path)
+        if found is not None and applying.is_ours(found):
+            yield path, f"{kind} {name}"
+
+
+def _is_for(session: Session, apiservice: dict[str, Any]) -> bool:
+    service = (apiservice.get("spec") or {}).get("service") or {}
+    return (service.get("namespace"), service.get("name")) == (session.namespace, session.name)
+
+
+def _in_namespace(session: Session, kinds: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
+    for version, kind in kinds:
+        path = path_of(version, kind, namespace=session.namespace)
+        for item in session.client.items(path, labelSelector=selector):
+            name = item["metadata"]["name"]
+            yield f"{path}/{name}", f"{kind} {session.namespace}/{name}"
+
+
+def _namespace(session: Session) -> None:
+    """Goes when crinit made it and nobody else has anything in it."""
+    path = path_of("v1", "Namespace", name=session.namespace)
+    found = session.client.get(path)
+    if found is None or not applying.is_ours(found):
+        return
+    if others := _others(session):
+        session.progress.say(f"Namespace {session.namespace}: kept, there is {others[0]} in it")
+        return
+    _delete(session, path, f"Namespace {session.namespace}")
+
+
+def _others(session: Session) -> list[str]:
+    found = []
+    for version, kind in _OCCUPANTS:
+        for item in session.client.items(path_of(version, kind, namespace=session.namespace)):
+            described = item["metadata"]
+            is_own = (described.get("labels") or {}).get(INSTANCE) == session.name
+            if not is_own and described["name"] != _IN_EVERY_NAMESPACE:
+                found.append(f"{kind} {described['name']}")
+    return found
+
+
+def _forget(session: Session) -> None:
+    with session.progress.step(f"Context {session.name} in {session.kubeconfig}") as outcome:
+        outcome.text = "removed" if kubeconfig_files.remove(session.kubeconfig, session.name) else "was not there"

@@ -1,0 +1,159 @@
+"""``init`` and ``upgrade``: applies everything in order, waits, and gives the user a kubeconfig entry.
+
+Both may be run again at any time: what is there is kept or repaired, and credentials are never made anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from clusterregistry.crinit import choosing
+from clusterregistry.crinit.commands import addresses, applying, records, waiting
+from clusterregistry.crinit.commands.addresses import Reached
+from clusterregistry.crinit.commands.session import Session
+from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit.credentials.material import Material
+from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.crinit.host import kubeconfig_files
+from clusterregistry.crinit.host.client import Client, path_of
+from clusterregistry.crinit.host.kubeconfigs import Access
+from clusterregistry.crinit.manifests import everything, namespaces, secrets, services
+from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
+
+_AHEAD = frozenset({"Namespace"})
+
+
+def run(session: Session, *, upgrade: bool = False) -> None:
+    """Deploys, repairs or upgrades a registry. Raises CrinitError."""
+    kubeconfig_files.require_free(session.kubeconfig, session.name)
+    kubeconfig_files.require_writable(session.kubeconfig)
+    _greet(session)
+    settings, given = chosen(session, upgrade=upgrade)
+    _namespace(session, settings)
+    _apply(session, records.manifest(settings, given))
+    _apply(session, services.service(settings))
+    reached = _reached(session, settings)
+    with session.progress.step("Certificates and credentials"):
+        material = material_for(session, settings, names=reached.names)
+    for manifest in everything(settings, material):
+        if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
+            _apply(session, manifest)
+    waiting.workloads(session, settings)
+    _finish(session, settings, material=material, reached=reached)
+
+
+def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mapping[str, str]]:
+    """The settings of this run: flags, then those of former runs, then defaults."""
+    record = records.load(session.client, namespace=session.namespace, name=session.name)
+    if record is None and upgrade:
+        raise CrinitError(
+            f'crinit has deployed no registry "{session.name}" in the namespace {session.namespace}',
+            remedy=f"deploy it: {session.command('init')}",
+        )
+    given = {**(record.flags if record else {}), **session.given}
+    settings = choosing.settings(session.mode, session.name, given)
+    if record is not None:
+        records.require_same_mode(record, session.mode, session.name)
+        records.require_same_storage(record, settings)
+    return _with_known_etcd_files(session, settings), given
+
+
+def material_for(session: Session, settings: Settings, *, names: tuple[str, ...]) -> Material:
+    """Everything secret: what the host cluster has, completed."""
+    wanted = making.Wanted(settings=settings, names=making.serving_names(settings, *names), now=time.time())
+    return making.material(wanted, existing_secrets(session, settings))
+
+
+def existing_secrets(session: Session, settings: Settings) -> dict[str, dict[str, bytes]]:
+    found = {}
+    for secret in secrets.ALL:
+        path = path_of("v1", "Secret", namespace=settings.namespace, name=secrets.name_of(settings, secret))
+        held = session.client.get(path)
+        if held is not None:
+            found[secret] = {name: base64.b64decode(text) for name, text in (held.get("data") or {}).items()}
+    return found
+
+
+def entries(session: Session, *, reached: Reached, material: Material) -> kubeconfig_files.Entries:
+    """What the user's kubeconfig gets: a context of the host where the registry is aggregated, else all three."""
+    if material.admin is None:
+        host = {key: session.access.entry[key] for key in ("cluster", "user") if key in session.access.entry}
+        return {"contexts": host}
+    user: dict[str, Any] = {
+        "client-certificate-data": base64.b64encode(material.admin.certificate).decode(),
+        "client-key-data": base64.b64encode(material.admin.key).decode(),
+    }
+    if material.token:
+        user["token"] = material.token
+    authority = base64.b64encode(material.authority.certificate).decode()
+    return {
+        "clusters": {"server": reached.url, "certificate-authority-data": authority},
+        "users": user,
+        "contexts": {"cluster": session.name, "user": session.name},
+    }
+
+
+def _greet(session: Session) -> None:
+    with session.progress.step(f"Host cluster {session.client.url}") as outcome:
+        outcome.text = str(session.client.call("GET", "/version").get("gitVersion", "reached"))
+
+
+def _namespace(session: Session, settings: Settings) -> None:
+    """One that others made is used as it is."""
+    found = session.client.get(path_of("v1", "Namespace", name=settings.namespace))
+    if found is not None and found["metadata"].get("deletionTimestamp"):
+        raise CrinitError(
+            f"the namespace {settings.namespace} is being deleted",
+            remedy="wait until it is gone and run the same command again, or name another namespace: "
+            "--cluster-registry-namespace",
+        )
+    if found is None or applying.is_ours(found):
+        _apply(session, namespaces.namespace(settings))
+
+
+def _reached(session: Session, settings: Settings) -> Reached:
+    """An aggregated registry is reached through its host: only the names in the cluster count."""
+    if settings.mode is Mode.AGGREGATED:
+        return Reached(url=session.client.url)
+    return addresses.wait(session, settings)
+
+
+def _apply(session: Session, manifest: dict[str, Any]) -> None:
+    applying.apply(session.client, session.progress, manifest)
+
+
+def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
+    """The files for an etcd of one's own are in a Secret since the first run, and need not be given again."""
+    if settings.storage is not Storage.EXTERNAL_ETCD or settings.etcd_files:
+        return settings
+    held = existing_secrets(session, settings).get(secrets.ETCD_CLIENT, {})
+    files = EtcdFiles(
+        authority=held.get("ca.crt", b""), certificate=held.get("tls.crt", b""), key=held.get("tls.key", b"")
+    )
+    return replace(settings, etcd_files=files)
+
+
+def _finish(session: Session, settings: Settings, *, material: Material, reached: Reached) -> None:
+    if settings.mode is Mode.AGGREGATED:
+        waiting.apiservice(session)
+    ours = entries(session, reached=reached, material=material)
+    with session.progress.step(f"Context {session.name} in {session.kubeconfig}") as outcome:
+        outcome.text = "written" if kubeconfig_files.put(session.kubeconfig, session.name, ours) else "unchanged"
+    if reached.from_here:
+        waiting.clusters(session, _client(session, ours))
+    else:
+        session.progress.say(
+            f"{reached.url} is reached from inside of the host cluster only. From here: "
+            f"kubectl -n {session.namespace} port-forward service/{session.name} 8443:443"
+        )
+
+
+def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:
+    """As the user that the kubeconfig now names."""
+    if "clusters" not in ours:
+        return session.client
+    return Client(Access(session.name, ours["clusters"], ours["users"], ours["contexts"]))

@@ -1,0 +1,58 @@
+"""Tells a person what happens, and remembers what was made in case that something fails."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step says of itself when it is done."""
+
+    text: str = "done"
+
+
+@dataclass(slots=True)
+class Progress:
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    made: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[Outcome]:
+        """One line when the step is done; also when it fails, so that the last line names where it stopped."""
+        started, outcome = self.clock(), Outcome()
+        try:
+            yield outcome
+        except BaseException:
+            self.say(f"{title}: failed ({self._since(started)})")
+            raise
+        self.say(f"{title}: {outcome.text} ({self._since(started)})")
+
+    def _since(self, started: float) -> str:
+        return f"{self.clock() - started:.1f}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for one thing, and how."""
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    pause: float = 1.0
+
+    def until(self, done: Callable[[], bool]) -> bool:
+        """Asks again and again. Answers whether it came true in time."""
+        ends = self.clock() + self.seconds
+        while not done():
+            if self.clock() >= ends:
+                return False
+            self.sleep(self.pause)
+        return True
+
+    def text(self) -> str:
+        return f"{self.seconds:.0f}s"

@@ -1,0 +1,37 @@
+"""What ends crinit early.
+
+CrinitError          the message says what is wrong, the remedy what to do
+├── UsageError       the command line; ``problems`` names every mistake
+├── HostError        the host cluster refused, or cannot be reached; ``status`` is the HTTP status, 0 without an answer
+└── NotReady         something was applied and did not come up in time; ``evidence`` holds events and logs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class CrinitError(Exception):
+    """Something that a person has to correct."""
+
+    def __init__(self, message: str, *, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class UsageError(CrinitError):
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems), remedy="see: crinit --help")
+        self.problems = tuple(problems)
+
+
+class HostError(CrinitError):
+    def __init__(self, message: str, *, remedy: str, status: int = 0) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
+
+
+class NotReady(CrinitError):  # noqa: N818 - the name says it
+    def __init__(self, message: str, *, remedy: str, evidence: Sequence[str] = ()) -> None:
+        super().__init__(message, remedy=remedy)
+        self.evidence = tuple(evidence)

@@ -1,0 +1,232 @@
+"""A small synchronous client of a Kubernetes-style API: get, list, apply, patch, delete, logs."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from clusterregistry.crinit.errors import CrinitError, HostError
+from clusterregistry.crinit.host import exec_plugins
+from clusterregistry.crinit.host.kubeconfigs import Access
+from clusterregistry.webhooks import tls
+
+FIELD_MANAGER = "crinit"
+PATIENCE = 30.0
+APPLY = "application/apply-patch+yaml"
+
+NOT_FOUND = 404
+CONFLICT = 409
+FORBIDDEN = 403
+UNAUTHORIZED = 401
+_ERRORS = 400
+
+PLURALS = {
+    "Namespace": "namespaces", "Service": "services", "Secret": "secrets", "ConfigMap": "configmaps",
+    "PersistentVolumeClaim": "persistentvolumeclaims", "ServiceAccount": "serviceaccounts", "Event": "events",
+    "Pod": "pods", "Node": "nodes", "ClusterRoleBinding": "clusterrolebindings", "RoleBinding": "rolebindings",
+    "Deployment": "deployments", "StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets",
+    "APIService": "apiservices", "ReplicaSet": "replicasets",
+}  # fmt: skip
+"""Of all kinds that crinit touches, so that it need not ask for discovery."""
+
+
+def path_of(api_version: str, kind: str, *, namespace: str = "", name: str = "") -> str:
+    root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+    place = f"/namespaces/{quote(namespace)}" if namespace else ""
+    return f"{root}{place}/{PLURALS[kind]}" + (f"/{quote(name)}" if name else "")
+
+
+def path_to(manifest: Mapping[str, Any]) -> str:
+    described = manifest["metadata"]
+    return path_of(
+        manifest["apiVersion"], manifest["kind"], namespace=described.get("namespace", ""), name=described["name"]
+    )
+
+
+class Client:
+    """Calls one server as one user. Every failure is a HostError that says what to do."""
+
+    def __init__(self, access: Access, *, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self.url = str(access.cluster.get("server") or "")
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" or not parts.hostname:
+            raise CrinitError(
+                f'the cluster of the context "{access.context}" has no https URL, but "{self.url}"',
+                remedy="give it one: kubectl config set-cluster NAME --server=https://HOST:PORT",
+            )
+        self._host, self._port, self._root = parts.hostname, parts.port or 443, parts.path.rstrip("/")
+        self._server_name = str(access.cluster.get("tls-server-name") or "") or self._host
+        user = _with_plugin(access.user)
+        self._context = _tls(access, user)
+        self._authorization = _authorization(user)
+
+    def get(self, path: str, **query: str) -> dict[str, Any] | None:
+        """An object or a list; None when there is none."""
+        try:
+            return self.call("GET", path, query=query)
+        except HostError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def items(self, path: str, **query: str) -> list[dict[str, Any]]:
+        listed = self.get(path, **query) or {}
+        return [item for item in listed.get("items") or [] if isinstance(item, dict)]
+
+    def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Server-side apply: what others have set and we do not name stays theirs."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return self.call("PATCH", path_to(manifest), query=query, body=manifest, media_type=APPLY)
+
+    def delete(self, path: str) -> bool:
+        """Answers whether there was anything to delete."""
+        try:
+            self.call("DELETE", path, body={"propagationPolicy": "Background"})
+        except HostError as error:
+            if error.status == NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def text(self, path: str, **query: str) -> str:
+        return self._exchange("GET", path, query=query).decode("utf-8", "replace")
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        media_type: str = "application/json",
+    ) -> dict[str, Any]:
+        answer = self._exchange(method, path, query=query or {}, body=body, media_type=media_type)
+        try:
+            document = json.loads(answer)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise HostError(f"{self.url} does not answer as a Kubernetes API does", remedy="is its URL right?")
+        return document
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        media_type: str = "application/json",
+    ) -> bytes:
+        target = self._root + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"accept": "application/json", "user-agent": "crinit", **self._authorization}
+        content = None
+        if body is not None:
+            content, headers["content-type"] = json.dumps(body).encode(), media_type
+        try:
+            connection = _Connection(self._host, self._port, timeout=self._patience, context=self._context)
+            connection.server_name = self._server_name
+            try:
+                connection.request(method, target, body=content, headers=headers)
+                response = connection.getresponse()
+                answer = response.read()
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            raise HostError(
+                f"{self.url} cannot be reached: {error or type(error).__name__}",
+                remedy="does kubectl reach the cluster with the same context?",
+            ) from None
+        if response.status >= _ERRORS:
+            raise _refused(response.status, answer, f"{method} {path}")
+        return answer
+
+
+class _Connection(http.client.HTTPSConnection):
+    """One that can expect another name in the certificate than the one it calls (``tls-server-name``)."""
+
+    server_name = ""
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        plain: socket.socket = self.sock
+        context: ssl.SSLContext = self._context  # type: ignore[attr-defined]
+        self.sock = context.wrap_socket(plain, server_hostname=self.server_name)
+
+
+def _with_plugin(user: Mapping[str, Any]) -> Mapping[str, Any]:
+    plugin = user.get("exec")
+    if not isinstance(plugin, dict):
+        return user
+    given = exec_plugins.credentials(plugin)
+    certificate, key = str(given.get("clientCertificateData") or ""), str(given.get("clientKeyData") or "")
+    return {
+        "token": given.get("token") or "",
+        "client-certificate-data": base64.b64encode(certificate.encode()).decode(),
+        "client-key-data": base64.b64encode(key.encode()).decode(),
+    }
+
+
+def _tls(access: Access, user: Mapping[str, Any]) -> ssl.SSLContext:
+    context = tls.context()
+    try:
+        if access.cluster.get("insecure-skip-tls-verify") is True:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        else:
+            tls.trust(context, _content(access.cluster, "certificate-authority"))
+        tls.identify(context, certificate=_content(user, "client-certificate"), key=_content(user, "client-key"))
+    except ValueError as error:
+        raise CrinitError(
+            f'certificates of the context "{access.context}": {error}', remedy="correct them in the kubeconfig"
+        ) from None
+    return context
+
+
+def _content(entry: Mapping[str, Any], name: str) -> bytes:
+    data, file = str(entry.get(f"{name}-data") or ""), str(entry.get(name) or "")
+    if data:
+        return tls.decoded(data)
+    return tls.content(Path(file)) if file else b""
+
+
+def _authorization(user: Mapping[str, Any]) -> dict[str, str]:
+    token, file = str(user.get("token") or ""), str(user.get("tokenFile") or "")
+    if file:
+        try:
+            token = tls.content(Path(file)).decode("ascii").strip()
+        except ValueError as error:
+            raise CrinitError(f"the token of the kubeconfig: {error}", remedy="correct the kubeconfig") from None
+    if token:
+        return {"authorization": f"Bearer {token}"}
+    if user.get("username"):
+        basic = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
+        return {"authorization": f"Basic {basic}"}
+    return {}
+
+
+def _refused(status: int, answer: bytes, request: str) -> HostError:
+    try:
+        message = str(json.loads(answer)["message"])
+    except (ValueError, KeyError, TypeError):
+        message = answer[:200].decode("utf-8", "replace").strip() or f"status {status}"
+    return HostError(f"{message} ({request}: {status})", remedy=_remedy(status, message), status=status)
+
+
+def _remedy(status: int, message: str) -> str:
+    if status == UNAUTHORIZED:
+        return "sign in anew: does `kubectl auth whoami` work with the same context?"
+    if "exceeded quota" in message:
+        return "raise the ResourceQuota of the namespace, or deploy into another: --cluster-registry-namespace"
+    if "being terminated" in message:
+        return "wait until the namespace is gone and run the same command again, or name another namespace"
+    if status == FORBIDDEN:
+        return "ask an administrator of the host cluster for this right, or use a context that has it"
+    return "correct what the message names and run the same command again: what is there stays"

@@ -1,0 +1,132 @@
+"""Reads a user's kubeconfig as kubectl does: one file, or several that $KUBECONFIG names, the first one counting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clusterregistry.codecs import yaml_codec
+from clusterregistry.codecs.decoding import DecodeError
+from clusterregistry.crinit.errors import CrinitError
+
+KINDS = {"clusters": "cluster", "users": "user", "contexts": "context"}
+_FILE_FIELDS = frozenset({"certificate-authority", "client-certificate", "client-key", "tokenFile"})
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The files that count, first to last, and whether one was named by hand."""
+
+    files: tuple[Path, ...]
+    explicit: bool = False
+
+    def target(self) -> Path:
+        """Where new entries go, as kubectl decides: the first file that exists, else the last one."""
+        return next((file for file in self.files if file.exists()), self.files[-1])
+
+
+def places(named: str, environ: Mapping[str, str]) -> Places:
+    """--kubeconfig, else $KUBECONFIG, else ~/.kube/config."""
+    if named:
+        return Places((Path(named).expanduser(),), explicit=True)
+    listed = tuple(Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part)
+    return Places(listed or (Path(environ.get("HOME", "/"), ".kube", "config"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One context: the cluster and the user that it names, with paths made absolute."""
+
+    context: str
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+    entry: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Merged:
+    """All files as one."""
+
+    entries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {plural: {} for plural in KINDS})
+    current: str = ""
+
+    def access(self, context: str) -> Access:
+        """What a context leads to; the current one for an empty name. Raises CrinitError."""
+        name = context or self.current
+        if not name:
+            raise CrinitError(
+                "the kubeconfig has no current context", remedy="name one: --host-cluster-context=CONTEXT"
+            )
+        entry = self._entry("contexts", name)
+        cluster, user = str(entry.get("cluster") or ""), str(entry.get("user") or "")
+        return Access(name, self._entry("clusters", cluster), self._entry("users", user) if user else {}, entry)
+
+    def _entry(self, plural: str, name: str) -> dict[str, Any]:
+        found = self.entries[plural].get(name)
+        if found is not None:
+            return found
+        known = ", ".join(sorted(self.entries[plural])) or "none at all"
+        raise CrinitError(
+            f'the kubeconfig has no {KINDS[plural]} "{name}"; there are: {known}',
+            remedy="give --host-cluster-context one of `kubectl config get-contexts`, or another --kubeconfig",
+        )
+
+
+def load(where: Places) -> Merged:
+    """Reads all files. Those of $KUBECONFIG that do not exist are passed over. Raises CrinitError."""
+    merged = Merged()
+    for file in where.files:
+        document = document_of(file)
+        if document is None:
+            if where.explicit:
+                raise CrinitError(f"there is no file {file}", remedy="name the kubeconfig to use: --kubeconfig=FILE")
+            continue
+        _merge(merged, document, file.absolute().parent)
+    return merged
+
+
+def document_of(file: Path) -> dict[str, Any] | None:
+    """What a file holds; None when there is no such file. Raises CrinitError."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CrinitError(f"{file} cannot be read: {error.strerror}", remedy="make it readable") from None
+    try:
+        document = yaml_codec.decode(content).value
+    except DecodeError as error:
+        raise _damaged(file, f"it is not YAML: {' '.join(str(error).split())}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise _damaged(file, "it must be a mapping with clusters, users and contexts")
+    for plural in KINDS:
+        if not isinstance(document.get(plural) or [], list):
+            raise _damaged(file, f"{plural} must be a list")
+    return document
+
+
+def _damaged(file: Path, why: str) -> CrinitError:
+    return CrinitError(f"{file} is no kubeconfig: {why}", remedy="correct the file, or name another: --kubeconfig=FILE")
+
+
+def _merge(merged: Merged, document: Mapping[str, Any], directory: Path) -> None:
+    for plural, singular in KINDS.items():
+        for entry in document.get(plural) or []:
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                held = entry.get(singular)
+                found = _absolute(held if isinstance(held, dict) else {}, directory)
+                merged.entries[plural].setdefault(entry["name"], found)
+    current = document.get("current-context")
+    merged.current = merged.current or (current if isinstance(current, str) else "")
+
+
+def _absolute(entry: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """Paths in a kubeconfig are relative to its file."""
+    return {
+        name: str(directory / value) if name in _FILE_FIELDS and isinstance(value, str) and value else value
+        for name, value in entry.items()
+    }

@@ -1,0 +1,160 @@
+"""Finds the command, runs it, and answers its exit status; ``entry`` ends the process with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from clusterregistry import __version__
+from clusterregistry.cli import exits
+from clusterregistry.cli.printing import complain, indented, say
+from clusterregistry.crinit import choosing, flags, help_texts
+from clusterregistry.crinit.commands import delete, dry_run, init, status
+from clusterregistry.crinit.commands.progress import Progress
+from clusterregistry.crinit.commands.session import Request, Session
+from clusterregistry.crinit.errors import CrinitError, NotReady, UsageError
+from clusterregistry.crinit.settings import Mode
+
+_HELP = frozenset({"-h", "--help", "-help", "help"})
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Runs one command and answers the exit status. Never raises, and shows no traceback."""
+    try:
+        return _dispatch(arguments, environ)
+    except UsageError as error:
+        count = len(error.problems)
+        complain(f"crinit: {count} problem{'s' if count > 1 else ''} with the command line:", *indented(error.problems))
+        complain("See: crinit --help")
+        return exits.USAGE
+    except CrinitError as error:
+        complain(f"crinit: {error}", f"What to do: {error.remedy}")
+        return exits.STARTUP
+    except KeyboardInterrupt:
+        complain("crinit: interrupted; the same command goes on from here, `crinit ... delete NAME` cleans up")
+        return exits.STARTUP
+    except Exception as error:  # noqa: BLE001 - no mistake of ours shows a traceback to a user
+        complain(f"crinit: unexpected {type(error).__name__}: {error}", "What to do: this is a fault of ours; tell us.")
+        return exits.STARTUP
+
+
+def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    if any(argument in _HELP for argument in arguments):
+        command = next((word for word in arguments if word in flags.COMMANDS), "")
+        say((help_texts.command(command) if command else help_texts.PROGRAM).rstrip())
+        return exits.OK
+    if list(arguments) in (["version"], ["--version"]):
+        say(f"crinit {__version__}")
+        return exits.OK
+    if not arguments:
+        complain("crinit: which command?", "", help_texts.PROGRAM.rstrip())
+        return exits.USAGE
+    command, request = _request(arguments, environ)
+    return _COMMANDS[command](request)
+
+
+def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, Request]:
+    """Raises UsageError with all that is wrong."""
+    reading = flags.read(arguments)
+    problems = list(reading.problems)
+    mode, command, name, *more = [*reading.words, "", "", ""]
+    # v0.0.3 and its guide have both orders: `crinit standalone init` and `crinit init standalone`.
+    if mode in flags.COMMANDS and command in set(Mode):
+        mode, command = command, mode
+    if mode not in set(Mode):
+        problems.append(f'"{mode}" is neither standalone nor aggregated' if mode else "standalone or aggregated?")
+    elif command not in flags.COMMANDS:
+        problems.append(f"which command: {', '.join(flags.COMMANDS)}?")
+    else:
+        problems += _other_problems(command, name, reading)
+    problems += [f'unexpected argument "{word}"' for word in more if word]
+    if problems:
+        raise UsageError(problems)
+    return command, _made(Mode(mode), name, reading.given, environ)
+
+
+def _made(mode: Mode, name: str, given: dict[str, str], environ: Mapping[str, str]) -> Request:
+    # All values are looked at before anybody is called, whether the command needs them or not.
+    settings = choosing.check_each(mode, name, given)
+    timeout = choosing.seconds(given)
+    return Request(mode=mode, name=name, namespace=settings.namespace, given=given, environ=environ, timeout=timeout)
+
+
+def _other_problems(command: str, name: str, reading: flags.Reading) -> list[str]:
+    problems = flags.misplaced(reading, command)
+    if not name:
+        problems.append("the name of the registry is missing")
+    if command == flags.UPGRADE and "image" not in reading.given:
+        problems.append("upgrade needs --image=IMAGE")
+    if "output" in reading.given:
+        if reading.given["output"] != "yaml":
+            problems.append(f'--output="{reading.given["output"]}": must be yaml')
+        if "dry-run" not in reading.given:
+            problems.append("--output needs --dry-run")
+    return problems
+
+
+def _init(request: Request, *, upgrade: bool = False) -> int:
+    if choosing.truth(request.given, "dry-run"):
+        return _dry_run(request, upgrade=upgrade)
+    return _applied(request, lambda session: init.run(session, upgrade=upgrade))
+
+
+def _applied(request: Request, work: Callable[[Session], None]) -> int:
+    progress = Progress(say)
+    session = request.session(progress)
+    try:
+        work(session)
+    except UsageError:
+        raise
+    except CrinitError as error:
+        _explain(session, error)
+        return exits.STARTUP
+    say(f"Ready. Try: kubectl get clusters --context {session.name}")
+    return exits.OK
+
+
+def _explain(session: Session, error: CrinitError) -> None:
+    """What was made, why it failed, how to clean up."""
+    complain(f"crinit: {error}")
+    if isinstance(error, NotReady) and error.evidence:
+        complain("What the host cluster says:", *indented(error.evidence))
+    complain(f"What to do: {error.remedy}")
+    made = session.progress.made
+    if made:
+        complain("Made in this run, and left as it is:", *indented(made))
+        complain(f"To clean up: {session.command('delete')}")
+    else:
+        complain("Nothing was made in this run.")
+
+
+def _dry_run(request: Request, *, upgrade: bool) -> int:
+    if "host-cluster-context" in request.given or upgrade:
+        manifests = dry_run.against_host(request.session(Progress(complain)), upgrade=upgrade)
+    else:
+        manifests = dry_run.offline(request.mode, request.name, dict(request.given))
+    if request.given.get("output") == "yaml":
+        say(dry_run.as_yaml(manifests).rstrip())
+        complain("crinit: this output holds private keys; keep it as you keep passwords")
+    else:
+        say(*dry_run.as_list(manifests))
+    return exits.OK
+
+
+def _delete(request: Request) -> int:
+    session = request.session(Progress(say))
+    keep, only_tell = choosing.truth(request.given, "keep-data"), choosing.truth(request.given, "dry-run")
+    delete.run(session, keep_data=keep, dry_run=only_tell)
+    return exits.OK
+
+
+def _status(request: Request) -> int:
+    return exits.OK if status.run(request.session(Progress(say))) else exits.FOUND
+
+
+_COMMANDS: dict[str, Callable[[Request], int]] = {
+    flags.INIT: _init,
+    flags.UPGRADE: partial(_init, upgrade=True),
+    flags.DELETE: _delete,
+    flags.STATUS: _status,
+}

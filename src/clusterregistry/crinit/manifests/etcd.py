@@ -1,0 +1,118 @@
+"""Three members of etcd for the replicas: a StatefulSet, and the service that gives each member its name."""
+
+from __future__ import annotations
+
+from clusterregistry.crinit.manifests import pods, secrets
+from clusterregistry.crinit.manifests.arguments import ETCD_CLIENT_PORT
+from clusterregistry.crinit.manifests.objects import ETCD, Manifest, labels, metadata, selector
+from clusterregistry.crinit.manifests.volumes import claim_spec
+from clusterregistry.crinit.settings import ETCD_MEMBERS, Settings, Storage
+
+PEER_PORT = 2380
+HEALTH_PORT = 2381
+DATA = "/var/lib/etcd"
+CERTIFICATES = "/etc/etcd/certificates"
+
+
+def members(settings: Settings) -> list[Manifest]:
+    return [_service(settings), _stateful_set(settings)] if settings.storage is Storage.OWN_ETCD else []
+
+
+def _service(settings: Settings) -> Manifest:
+    """Members find each other before they are ready: that is how they get ready."""
+    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(settings, settings.etcd_name, component=ETCD),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": selector(settings, ETCD),
+            "ports": [
+                {"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()
+            ],
+        },
+    }
+
+
+def _stateful_set(settings: Settings) -> Manifest:
+    spec: Manifest = {
+        "serviceName": settings.etcd_name,
+        "replicas": ETCD_MEMBERS,
+        # All at once: the first member alone is no majority, and would wait for the second for ever.
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": selector(settings, ETCD)},
+        "template": {"metadata": {"labels": labels(settings, ETCD)}, "spec": _pod(settings)},
+    }
+    if settings.persistent:
+        claim = {"metadata": {"name": "data", "labels": labels(settings, ETCD)}, "spec": claim_spec(settings)}
+        spec["volumeClaimTemplates"] = [claim]
+    described = metadata(settings, settings.etcd_name, component=ETCD)
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": described, "spec": spec}
+
+
+def _pod(settings: Settings) -> Manifest:
+    mounts = _mounts(settings)
+    from_claim = {"data"} if settings.persistent else set()
+    return {
+        "serviceAccountName": settings.name,
+        "automountServiceAccountToken": False,
+        "securityContext": pods.pod_security(),
+        "topologySpreadConstraints": pods.spread(selector(settings, ETCD)),
+        "containers": [_container(settings, mounts)],
+        "volumes": [mount.volume() for mount in mounts if mount.name not in from_claim],
+    }
+
+
+def _mounts(settings: Settings) -> list[pods.Mount]:
+    name = secrets.name_of(settings, secrets.ETCD_PEER)
+    return [pods.empty("data", path=DATA), pods.secret("certificates", path=CERTIFICATES, secret_name=name)]
+
+
+def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
+    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT, "health": HEALTH_PORT}
+    return {
+        "name": "etcd",
+        "image": settings.etcd_image,
+        "command": ["etcd"],
+        "args": _arguments(settings),
+        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
+        "startupProbe": _probe("/health?serializable=true", period=5, failures=60),
+        "livenessProbe": _probe("/health?serializable=true", period=10, failures=6),
+        "readinessProbe": _probe("/health", period=5, failures=3),
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": pods.container_security(),
+        "volumeMounts": [mount.mount() for mount in mounts],
+    }
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """$(POD_NAME) is the kubelet's to fill in: the members differ in nothing else."""
+    own = f"$(POD_NAME).{settings.etcd_name}.{settings.namespace}.svc"
+    peers = (f"{host.partition('.')[0]}=https://{host}:{PEER_PORT}" for host in settings.etcd_hosts)
+    return [
+        "--name=$(POD_NAME)",
+        f"--data-dir={DATA}/data",
+        f"--listen-client-urls=https://0.0.0.0:{ETCD_CLIENT_PORT}",
+        f"--advertise-client-urls=https://{own}:{ETCD_CLIENT_PORT}",
+        f"--listen-peer-urls=https://0.0.0.0:{PEER_PORT}",
+        f"--initial-advertise-peer-urls=https://{own}:{PEER_PORT}",
+        f"--listen-metrics-urls=http://0.0.0.0:{HEALTH_PORT}",
+        f"--initial-cluster={','.join(peers)}",
+        f"--initial-cluster-token={settings.namespace}-{settings.name}",
+        "--client-cert-auth=true",
+        f"--trusted-ca-file={CERTIFICATES}/ca.crt",
+        f"--cert-file={CERTIFICATES}/tls.crt",
+        f"--key-file={CERTIFICATES}/tls.key",
+        "--peer-client-cert-auth=true",
+        f"--peer-trusted-ca-file={CERTIFICATES}/ca.crt",
+        f"--peer-cert-file={CERTIFICATES}/tls.crt",
+        f"--peer-key-file={CERTIFICATES}/tls.key",
+    ]
+
+
+def _probe(path: str, *, period: int, failures: int) -> Manifest:
+    return pods.probe(path, port="health", scheme="HTTP", period=period, failures=failures)
