@@ -1,0 +1,30 @@
+"""One host cluster for all tests that need one: each works in a namespace of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crinit import hosts
+from tests.crinit.hosts import Host
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    with hosts.running(tmp_path_factory.mktemp("host")) as started:
+        yield started
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"registry-{next(_numbers)}"
+
+
+@pytest.fixture
+def kubeconfig(host: Host, tmp_path: Path) -> Path:
+    return host.kubeconfig(tmp_path / "config")

@@ -1,0 +1,99 @@
+"""``crinit standalone`` from beginning to end, against a real kube-apiserver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clusterregistry.codecs import yaml_codec
+from clusterregistry.crinit.main import main
+from tests.crinit.hosts import Host
+from tests.crinit.kubelets import Kubelet
+from tools import programs
+
+pytestmark = pytest.mark.e2e
+
+CLUSTER = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "c1"}}
+
+
+def kubectl(kubeconfig: Path, *arguments: str, stdin: str = "") -> str:
+    program = programs.fetch(programs.find("kubectl-1.36"))
+    done = subprocess.run(
+        [program, "--kubeconfig", kubeconfig, *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def entry(kubeconfig: Path, plural: str, name: str) -> dict[str, object]:
+    document = yaml_codec.decode(kubeconfig.read_bytes()).value
+    return next(each for each in document[plural] if each["name"] == name)
+
+
+def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
+    host: Host, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--host-cluster-context=host", f"--kubeconfig={kubeconfig}", f"--cluster-registry-namespace={namespace}"]
+    node = ["--api-server-service-type=NodePort", "--api-server-advertise-address=127.0.0.1"]
+    secret = f"/api/v1/namespaces/{namespace}/secrets/fleet-credentials"
+
+    with Kubelet(host, tmp_path / "node", namespace) as kubelet:
+        assert main(["standalone", "init", "fleet", *where, *node, "--apiserver-enable-token-auth"], {}) == 0, (
+            capsys.readouterr()
+        )
+        said = capsys.readouterr().out
+        assert f"Deployment {namespace}/fleet: created (" in said
+        assert "kubectl get clusters --context fleet: works (" in said
+
+        kubectl(kubeconfig, "--context=fleet", "apply", "-f", "-", stdin=json.dumps(CLUSTER))
+        assert "c1" in kubectl(kubeconfig, "--context=fleet", "get", "clusters")
+        written = kubeconfig.read_bytes()
+        credentials = (host.admin.get(secret) or {})["data"]
+        first = kubelet.pods["fleet"].name
+
+        # A second init needs no flags again, changes nothing, and gives nobody new credentials.
+        assert main(["standalone", "init", "fleet", *where], {}) == 0
+        said = capsys.readouterr().out
+        assert ": created" not in said
+        assert ": updated" not in said
+        assert kubeconfig.read_bytes() == written
+
+        # What somebody broke is repaired.
+        host.admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/fleet")
+        assert main(["standalone", "init", "fleet", *where], {}) == 0
+        assert f"ServiceAccount {namespace}/fleet: created" in capsys.readouterr().out
+
+        assert main(["standalone", "upgrade", "fleet", *where, "--image=registry.example.com/cr:2"], {}) == 0
+        assert kubelet.pods["fleet"].name != first
+        assert (host.admin.get(secret) or {})["data"] == credentials
+        assert "c1" in kubectl(kubeconfig, "--context=fleet", "get", "clusters")
+        capsys.readouterr()
+
+        assert main(["standalone", "status", "fleet", *where], {}) == 0
+        told = capsys.readouterr().out
+        assert "fleet: 1 of 1 pods ready, image registry.example.com/cr:2" in told
+        assert "!!" not in told
+
+        assert main(["standalone", "delete", "fleet", *where], {}) == 0
+
+    left = [
+        item["metadata"]["name"]
+        for path in ("apis/apps/v1", "api/v1")
+        for plural in (("deployments",) if "apps" in path else ("services", "secrets", "configmaps"))
+        for item in host.admin.items(f"/{path}/namespaces/{namespace}/{plural}")
+    ]
+    assert left == []
+    document = yaml_codec.decode(kubeconfig.read_bytes()).value
+    assert [each["name"] for each in document["contexts"]] == ["host"]
+    assert [each["name"] for each in document["clusters"]] == ["host", "other"]
+
+
+def test_status_of_what_is_not_there_says_how_to_deploy_it(
+    namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--host-cluster-context=host", f"--kubeconfig={kubeconfig}", f"--cluster-registry-namespace={namespace}"]
+    assert main(["standalone", "status", "fleet", *where], {}) == 3
+    assert "What to do: deploy it: crinit standalone init fleet --host-cluster-context=host" in capsys.readouterr().err
