@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
-TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 etcd-3.5 etcdctl-3.5
+TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 helm-4.2 etcd-3.5 etcdctl-3.5
 # Those of `make e2e`. The second take Go and minutes to build.
 E2E_KUBECTL := kubectl-1.27 kubectl-1.36
 E2E_HOST ?= 1.36
@@ -47,7 +47,7 @@ run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
 
 .PHONY: test
 test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
-	@echo "==> Fetching the releases of kubectl and etcd that the tests run"
+	@echo "==> Fetching the releases of kubectl, helm and etcd that the tests run"
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
 	@echo "==> Running the tests"
 	$(BIN)/python -m pytest $(ARGS)

@@ -104,7 +104,9 @@ class Host:
     def kubeconfig(self, path: Path, token: str = ADMIN) -> Path:
         """A user's kubeconfig with the context ``host``, and an entry of somebody else."""
         server = f"https://127.0.0.1:{self.port}"
-        clusters = [{"name": "host", "cluster": {"server": server, "certificate-authority": str(self.directory / "ca.crt")}}]
+        clusters = [
+            {"name": "host", "cluster": {"server": server, "certificate-authority": str(self.directory / "ca.crt")}}
+        ]
         document = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -1,4 +1,4 @@
-"""Every step of crinit that can fail does so with a message that a person can act on, and leaves nothing half-written."""
+"""Each step of crinit that fails says what a person can do, and leaves nothing half-written."""
 
 from __future__ import annotations
 

@@ -69,12 +69,14 @@ def settings(mode: Mode, name: str, given: Mapping[str, str]) -> Settings:
     return chosen
 
 
-def check_each(mode: Mode, name: str, given: Mapping[str, str]) -> Settings:
-    """Each flag by itself: whether they go together depends on those of former runs too. Raises UsageError."""
+def mistakes(mode: Mode, name: str, given: Mapping[str, str]) -> list[str]:
+    """What is wrong with each flag by itself: whether they go together depends on those of former runs too."""
     choices = Choices(given)
-    chosen = _chosen(choices, mode, name)
-    choices.finish()
-    return chosen
+    _chosen(choices, mode, name)
+    choices.parsed("timeout", _duration, 0.0)
+    for flag in ("dry-run", "keep-data"):
+        choices.flag(flag)
+    return choices.problems
 
 
 def _chosen(choices: Choices, mode: Mode, name: str) -> Settings:

@@ -13,7 +13,7 @@ from clusterregistry.crinit.commands import delete, dry_run, init, status
 from clusterregistry.crinit.commands.progress import Progress
 from clusterregistry.crinit.commands.session import Request, Session
 from clusterregistry.crinit.errors import CrinitError, NotReady, UsageError
-from clusterregistry.crinit.settings import Mode
+from clusterregistry.crinit.settings import DEFAULT_NAMESPACE, Mode
 
 _HELP = frozenset({"-h", "--help", "-help", "help"})
 
@@ -67,6 +67,8 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
         problems.append(f"which command: {', '.join(flags.COMMANDS)}?")
     else:
         problems += _other_problems(command, name, reading)
+        # Values are looked at before anybody is called, whether the command needs them or not.
+        problems += choosing.mistakes(Mode(mode), name, reading.given) if name else []
     problems += [f'unexpected argument "{word}"' for word in more if word]
     if problems:
         raise UsageError(problems)
@@ -74,10 +76,8 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
 
 
 def _made(mode: Mode, name: str, given: dict[str, str], environ: Mapping[str, str]) -> Request:
-    # All values are looked at before anybody is called, whether the command needs them or not.
-    settings = choosing.check_each(mode, name, given)
-    timeout = choosing.seconds(given)
-    return Request(mode=mode, name=name, namespace=settings.namespace, given=given, environ=environ, timeout=timeout)
+    namespace, timeout = given.get("cluster-registry-namespace", DEFAULT_NAMESPACE), choosing.seconds(given)
+    return Request(mode=mode, name=name, namespace=namespace, given=given, environ=environ, timeout=timeout)
 
 
 def _other_problems(command: str, name: str, reading: flags.Reading) -> list[str]:

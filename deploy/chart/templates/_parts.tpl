@@ -1,0 +1,125 @@
+{{/* Parts that several objects share. What is written here stands in src/clusterregistry/crinit/manifests too. */}}
+
+{{- define "registry.selector" -}}
+app.kubernetes.io/name: clusterregistry
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component | default "server" }}
+{{- end }}
+
+{{- define "registry.labels" -}}
+{{ include "registry.selector" . }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{- define "registry.metadata" -}}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
+labels: {{- include "registry.labels" . | nindent 2 }}
+{{- end }}
+
+{{- define "registry.clusterWide" -}}
+clusterregistry-{{ .Release.Namespace }}-{{ .Release.Name }}
+{{- end }}
+
+{{- define "registry.storage" -}}
+{{- if .Values.etcd.servers }}external-etcd{{ else if gt (int .Values.replicas) 1 }}own-etcd{{ else }}sqlite{{ end }}
+{{- end }}
+
+{{- define "registry.serviceType" -}}
+{{- .Values.service.type | default (ternary "LoadBalancer" "ClusterIP" (eq .Values.mode "standalone")) }}
+{{- end }}
+
+{{- define "registry.tokens" -}}
+{{- if and (eq .Values.mode "standalone") .Values.tokenAuth }}yes{{ end }}
+{{- end }}
+
+{{/* The files in the Secret of the server's etcd client, with commas. */}}
+{{- define "registry.etcdFiles" -}}
+{{- if eq (include "registry.storage" .) "own-etcd" -}}
+ca.crt,tls.crt,tls.key
+{{- else if .Values.etcd.servers -}}
+{{- $files := list }}
+{{- if .Values.etcd.ca }}{{ $files = append $files "ca.crt" }}{{ end }}
+{{- if .Values.etcd.certificate }}{{ $files = concat $files (list "tls.crt" "tls.key") }}{{ end }}
+{{- join "," $files }}
+{{- end }}
+{{- end }}
+
+{{- define "registry.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "registry.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "registry.probe" -}}
+httpGet: {path: {{ .path | quote }}, port: {{ .port }}, scheme: {{ .scheme }}}
+periodSeconds: {{ .period }}
+timeoutSeconds: 5
+failureThreshold: {{ .failures }}
+{{- end }}
+
+{{- define "registry.spread" -}}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- include "registry.selector" . | nindent 6 }}
+{{- end }}
+
+{{- define "registry.claim" -}}
+accessModes: [ReadWriteOnce]
+{{- with .Values.persistence.storageClass }}
+storageClassName: {{ . }}
+{{- end }}
+resources:
+  requests:
+    storage: {{ .Values.persistence.size }}
+{{- end }}
+
+{{/* Ours, with those of the user in their place and those that only the user gives behind them. */}}
+{{- define "registry.arguments" -}}
+{{- $own := list "--bind-address=0.0.0.0" "--secure-port=8443" "--data-dir=/var/lib/clusterregistry" }}
+{{- $serving := "/etc/clusterregistry/serving" }}
+{{- $own = concat $own (list (printf "--tls-cert-file=%s/tls.crt" $serving) (printf "--tls-private-key-file=%s/tls.key" $serving)) }}
+{{- if eq .Values.mode "standalone" }}
+{{- $host := printf "%s.%s.svc" .Release.Name .Release.Namespace }}
+{{- $own = concat $own (list (printf "--advertise-address=%s" $host) (printf "--client-ca-file=%s/ca.crt" $serving)) }}
+{{- end }}
+{{- if include "registry.tokens" . }}
+{{- $own = append $own "--token-auth-file=/etc/clusterregistry/tokens/tokens.csv" }}
+{{- end }}
+{{- if ne (include "registry.storage" .) "sqlite" }}
+{{- $servers := .Values.etcd.servers }}
+{{- if not $servers }}
+{{- range $number := until 3 }}
+{{- $servers = append $servers (printf "https://%s-etcd-%d.%s-etcd.%s.svc:2379" $.Release.Name $number $.Release.Name $.Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- $own = append $own (printf "--etcd-servers=%s" (join "," $servers)) }}
+{{- $flags := dict "ca.crt" "--etcd-cafile" "tls.crt" "--etcd-certfile" "tls.key" "--etcd-keyfile" }}
+{{- range $file := compact (splitList "," (include "registry.etcdFiles" .)) }}
+{{- $own = append $own (printf "%s=/etc/clusterregistry/etcd/%s" (get $flags $file) $file) }}
+{{- end }}
+{{- end }}
+{{- $names := list }}
+{{- $chosen := dict }}
+{{- range concat $own .Values.arguments }}
+{{- $name := splitList "=" . | first }}
+{{- $names = append $names $name }}
+{{- $_ := set $chosen $name . }}
+{{- end }}
+{{- range uniq $names }}
+- {{ get $chosen . | quote }}
+{{- end }}
+{{- end }}

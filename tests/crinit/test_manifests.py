@@ -1,0 +1,199 @@
+"""What crinit applies, whatever the flags: sound references, safe pods, one owner."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clusterregistry.crinit import choosing
+from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit.manifests import everything
+from clusterregistry.crinit.manifests.objects import INSTANCE, MANAGED_BY
+from clusterregistry.crinit.settings import Mode
+from clusterregistry.options import load
+
+NOW = 1_700_000_000.0
+VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
+    "standalone": (Mode.STANDALONE, {}),
+    "tokens": (Mode.STANDALONE, {"apiserver-enable-token-auth": "true"}),
+    "not kept": (Mode.STANDALONE, {"etcd-persistent-storage": "false"}),
+    "own etcd": (Mode.STANDALONE, {"replicas": "3"}),
+    "own etcd, not kept": (Mode.STANDALONE, {"replicas": "2", "etcd-persistent-storage": "false"}),
+    "external etcd": (Mode.STANDALONE, {"etcd-servers": "http://etcd.example.com:2379"}),
+    "aggregated": (Mode.AGGREGATED, {}),
+    "aggregated replicas": (Mode.AGGREGATED, {"replicas": "2"}),
+}
+
+
+def manifests_of(mode: Mode, given: dict[str, str]) -> list[dict[str, Any]]:
+    settings = choosing.settings(mode, "fleet", given)
+    wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=NOW)
+    return everything(settings, making.material(wanted, {}))
+
+
+@pytest.fixture(params=VARIANTS)
+def manifests(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    return manifests_of(*VARIANTS[request.param])
+
+
+def named(manifests: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in manifests if each["kind"] == kind}
+
+
+def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for each in manifests:
+        if each["kind"] in ("Deployment", "StatefulSet"):
+            yield each
+
+
+def test_no_object_comes_twice_and_each_says_whose_it_is(manifests: list[dict[str, Any]]) -> None:
+    keys = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in manifests]
+    assert len(keys) == len(set(keys))
+    for each in manifests:
+        labels = each["metadata"]["labels"]
+        assert labels[MANAGED_BY] == "crinit"
+        assert each["kind"] == "Namespace" or labels[INSTANCE] == "fleet"
+
+
+def test_pods_pass_the_restricted_level(manifests: list[dict[str, Any]]) -> None:
+    allowed = {
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    }
+    for workload in pods(manifests):
+        pod = workload["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] > 0
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
+        assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert {"requests", "limits"} <= container["resources"].keys()
+            assert {"startupProbe", "livenessProbe", "readinessProbe"} <= container.keys()
+
+
+def test_everything_that_is_named_is_there(manifests: list[dict[str, Any]]) -> None:
+    secrets, claims = named(manifests, "Secret"), named(manifests, "PersistentVolumeClaim")
+    accounts, services = named(manifests, "ServiceAccount"), named(manifests, "Service")
+    for workload in pods(manifests):
+        pod = workload["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] in accounts
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        templates = {each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", [])}
+        mounts = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+        assert mounts.keys() == volumes.keys() | templates
+        for volume in volumes.values():
+            if "secret" in volume:
+                held = secrets[volume["secret"]["secretName"]]["data"]
+                assert all(item["key"] in held for item in volume["secret"].get("items", []))
+            if "persistentVolumeClaim" in volume:
+                assert volume["persistentVolumeClaim"]["claimName"] in claims
+        if "serviceName" in workload["spec"]:
+            assert workload["spec"]["serviceName"] in services
+    for api in named(manifests, "APIService").values():
+        assert api["spec"]["service"]["name"] in services
+
+
+def test_files_in_arguments_are_mounted(manifests: list[dict[str, Any]]) -> None:
+    secrets = named(manifests, "Secret")
+    for workload in pods(manifests):
+        pod = workload["spec"]["template"]["spec"]
+        files = set()
+        for mount in pod["containers"][0]["volumeMounts"]:
+            volume: dict[str, Any] = next((each for each in pod["volumes"] if each["name"] == mount["name"]), {})
+            if "secret" in volume:
+                only = {item["key"] for item in volume["secret"].get("items", [])}
+                held = only or set(secrets[volume["secret"]["secretName"]]["data"])
+                files |= {f"{mount['mountPath']}/{name}" for name in held}
+        values = [argument.partition("=")[2] for argument in pod["containers"][0]["args"]]
+        wanted = {value for value in values if value.startswith("/etc/")}
+        assert wanted
+        assert wanted <= files
+
+
+def test_services_and_budgets_select_the_pods_of_one_workload(manifests: list[dict[str, Any]]) -> None:
+    labels = [workload["spec"]["template"]["metadata"]["labels"] for workload in pods(manifests)]
+    selectors = [each["spec"]["selector"] for each in named(manifests, "Service").values()]
+    selectors += [each["spec"]["selector"]["matchLabels"] for each in named(manifests, "PodDisruptionBudget").values()]
+    for selector in selectors:
+        assert sum(selector.items() <= each.items() for each in labels) == 1
+    for workload in pods(manifests):
+        assert (
+            workload["spec"]["selector"]["matchLabels"].items()
+            <= workload["spec"]["template"]["metadata"]["labels"].items()
+        )
+
+
+def test_no_pod_mounts_the_key_of_an_authority(manifests: list[dict[str, Any]]) -> None:
+    secrets = named(manifests, "Secret")
+    for workload in pods(manifests):
+        for volume in workload["spec"]["template"]["spec"]["volumes"]:
+            if "secret" in volume:
+                assert "ca.key" not in secrets[volume["secret"]["secretName"]]["data"]
+
+
+@pytest.mark.parametrize("variant", ["standalone", "tokens", "own etcd", "external etcd"])
+def test_the_server_accepts_its_arguments(variant: str, tmp_path: Any) -> None:
+    """With the files of the Secrets in the place of the mounts."""
+    manifests = manifests_of(*VARIANTS[variant])
+    deployment = named(manifests, "Deployment")["fleet"]["spec"]["template"]["spec"]
+    arguments = deployment["containers"][0]["args"]
+    volumes = {each["name"]: each for each in deployment["volumes"]}
+    for mount in deployment["containers"][0]["volumeMounts"]:
+        place = tmp_path / mount["name"]
+        place.mkdir()
+        if "secret" in volumes[mount["name"]]:
+            content = named(manifests, "Secret")[volumes[mount["name"]]["secret"]["secretName"]]["data"]
+            for name, data in content.items():
+                (place / name).write_bytes(base64.b64decode(data))
+        arguments = [each.replace(f"={mount['mountPath']}", f"={place}") for each in arguments]
+    completed = load(arguments, {})
+    assert completed.serving.secure_port == 8443
+
+
+def test_a_volume_that_is_attached_once_is_let_go_before_it_is_taken() -> None:
+    deployment = named(manifests_of(Mode.STANDALONE, {}), "Deployment")["fleet"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["spec"]["replicas"] == 1
+
+
+def test_replicas_roll_and_are_drained_one_by_one() -> None:
+    manifests = manifests_of(Mode.STANDALONE, {"replicas": "3"})
+    assert named(manifests, "Deployment")["fleet"]["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert named(manifests, "PodDisruptionBudget").keys() == {"fleet", "fleet-etcd"}
+    assert named(manifests, "PersistentVolumeClaim") == {}
+
+
+def test_an_aggregated_registry_may_delegate_and_a_standalone_one_may_nothing() -> None:
+    aggregated = manifests_of(Mode.AGGREGATED, {})
+    assert {each["roleRef"]["name"] for each in aggregated if "roleRef" in each} == {
+        "system:auth-delegator",
+        "extension-apiserver-authentication-reader",
+    }
+    standalone = manifests_of(Mode.STANDALONE, {})
+    assert [each for each in standalone if "roleRef" in each] == []
+    pod = named(standalone, "Deployment")["fleet"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+
+
+def test_overrides_replace_arguments_and_add_others() -> None:
+    given = {"apiserver-arg-overrides": "--secure-port=9443,--authorization-mode=RBAC,Webhook"}
+    container = named(manifests_of(Mode.STANDALONE, given), "Deployment")["fleet"]["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    assert container["args"][1] == "--secure-port=9443"
+    assert container["args"][-1] == "--authorization-mode=RBAC,Webhook"
+    assert len({argument.partition("=")[0] for argument in container["args"]}) == len(container["args"])
