@@ -15,6 +15,7 @@ def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
         before = client.get(path_to(manifest))
         if before is not None:
             require_ours(before, manifest)
+            require_staying(before, manifest)
         after = client.apply(manifest)
         if before is None:
             progress.made.append(shown)
@@ -38,6 +39,15 @@ def require_ours(found: Manifest, manifest: Manifest) -> None:
         raise CrinitError(
             f"{shown_as(manifest)} is there already, and {maker} made it, not crinit for this registry",
             remedy="choose another name or namespace, or remove that object first",
+        )
+
+
+def require_staying(found: Manifest, manifest: Manifest) -> None:
+    """What is on its way out would take everything with it that is applied now."""
+    if found["metadata"].get("deletionTimestamp"):
+        raise CrinitError(
+            f"{shown_as(manifest)} is being deleted",
+            remedy="wait until it is gone and run the same command again; `kubectl describe` says what it waits for",
         )
 
 
