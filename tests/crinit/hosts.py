@@ -68,7 +68,7 @@ class Host:
     def commands(self) -> tuple[list[str], list[str]]:
         clients, peers = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         etcd = [
-            str(found("CLUSTERREGISTRY_TEST_HOST_ETCD", "etcd-server-3.6-*/etcd")),
+            str(found("CLUSTERREGISTRY_TEST_HOST_ETCD", "etcd-server-3.6-*/etcd-server")),
             f"--data-dir={self.directory / 'etcd'}",
             f"--listen-client-urls={clients}",
             f"--advertise-client-urls={clients}",
