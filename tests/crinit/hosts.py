@@ -62,6 +62,9 @@ class Host:
         (self.directory / "tls.key").write_bytes(issuing.key_pem(key))
         serving = issuing.serving_certificate(authority, key, names=("127.0.0.1", "localhost"), now=now)
         (self.directory / "tls.crt").write_bytes(serving)
+        (self.directory / "front-proxy.crt").write_bytes(
+            issuing.client_certificate(authority, key, user="front-proxy", group="", now=now)
+        )
         (self.directory / "sa.key").write_bytes(issuing.key_pem(rsa.generate_private_key(65537, 2048)))
         (self.directory / "tokens.csv").write_text(_TOKENS)
 
@@ -90,6 +93,13 @@ class Host:
             f"--token-auth-file={files / 'tokens.csv'}",
             f"--service-account-key-file={files / 'sa.key'}",
             f"--service-account-signing-key-file={files / 'sa.key'}",
+            f"--requestheader-client-ca-file={files / 'ca.crt'}",
+            "--requestheader-allowed-names=front-proxy",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={files / 'front-proxy.crt'}",
+            f"--proxy-client-key-file={files / 'tls.key'}",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--authorization-mode=RBAC",

@@ -74,6 +74,7 @@ class Kubelet:
         for name, deployment in found.items():
             self._see_to(name, deployment)
         self._bind_volumes()
+        self._aggregate()
         for service in self._items("v1", "services"):
             self._forward(service)
 
@@ -113,7 +114,8 @@ class Kubelet:
             {"apiVersion": "v1", "kind": "Pod", "metadata": described, "spec": template["spec"]},
         )
         pod = Pod(pod_name, template, address=str(ipaddress.ip_address("127.0.0.0") + (number | 1 << 16)))
-        pod.start(self._directory / pod_name, self._mount)
+        directory = self._directory / pod_name
+        pod.start(directory, self._mount, self._credentials(template["spec"], directory))
         return pod
 
     def _mount(self, volume: dict[str, Any], place: Path) -> Path:
@@ -137,6 +139,30 @@ class Kubelet:
             if claim["status"].get("phase") != "Bound":
                 path = self._path("v1", "persistentvolumeclaims", claim["metadata"]["name"]) + "/status"
                 self._host.merge(path, {"status": {"phase": "Bound"}})
+
+    def _aggregate(self) -> None:
+        """Leads kube-apiserver, which reaches no address of a service here, to the pod behind an APIService."""
+        path = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.clusterregistry.k8s.io"
+        service = ((self._host.admin.get(path) or {}).get("spec") or {}).get("service") or {}
+        pod = self.pods.get(service.get("name", ""))
+        if service.get("namespace") != self._namespace or pod is None or service["port"] != 443:
+            return
+        # Endpoints must not be on loopback; a name may be an address there. It then names the port too.
+        named = {"type": "ExternalName", "externalName": pod.address}
+        found = self._host.admin.get(self._path("v1", "services", service["name"])) or {}
+        target = pod.ports()[found["spec"]["ports"][0]["targetPort"]]
+        self._host.merge(self._path("v1", "services", service["name"]), {"spec": named})
+        self._host.merge(path, {"spec": {"service": {"port": target}}})
+
+    def _credentials(self, spec: dict[str, Any], directory: Path) -> dict[str, str]:
+        """The token of the service account, as a kubeconfig: where a pod finds it there is only one place."""
+        if not spec["automountServiceAccountToken"]:
+            return {}
+        account = self._path("v1", "serviceaccounts", spec["serviceAccountName"])
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = self._host.create(f"{account}/token", asked)["status"]["token"]
+        directory.mkdir(parents=True, exist_ok=True)
+        return {"CLUSTERREGISTRY_KUBECONFIG": str(self._host.kubeconfig(directory / "service-account", token))}
 
     def _forward(self, service: dict[str, Any]) -> None:
         """To the pod that the selector finds, at the container port that the target port names."""
@@ -165,7 +191,7 @@ class Pod:
     def ports(self) -> dict[str, int]:
         return {each["name"]: each["containerPort"] for each in self._container["ports"]}
 
-    def start(self, directory: Path, mount: Callable[[dict[str, Any], Path], Path]) -> None:
+    def start(self, directory: Path, mount: Callable[[dict[str, Any], Path], Path], given: dict[str, str]) -> None:
         volumes = {each["name"]: each for each in self.template["spec"]["volumes"]}
         places = {
             each["mountPath"]: str(mount(volumes[each["name"]], directory / each["name"]))
@@ -182,7 +208,7 @@ class Pod:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**environ, "PYTHONPATH": str(_SOURCES)},
+                env={**environ, **given, "PYTHONPATH": str(_SOURCES)},
             )
 
     def _rewritten(self, argument: str, places: dict[str, str]) -> str:
