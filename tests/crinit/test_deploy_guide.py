@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.crinit import choosing, flags
+from clusterregistry.crinit import choosing, flags, reference
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode
+from tools.reference import CRINIT_PAGE
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "deploy.md").read_text()
@@ -34,6 +35,10 @@ def test_the_guide_shows_the_objects_of_a_first_init(capsys: pytest.CaptureFixtu
     assert main(["standalone", "init", "my-registry", "--dry-run"], {}) == 0
     for line in capsys.readouterr().out.splitlines():
         assert f"{line.removeprefix('would apply ')}: created" in GUIDE
+
+
+def test_the_reference_is_that_of_the_flags() -> None:
+    assert CRINIT_PAGE.read_text(encoding="utf-8") == reference.markdown(), "run tools/reference.py"
 
 
 def test_flags_that_the_guide_names_exist() -> None:

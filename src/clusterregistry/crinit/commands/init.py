@@ -19,9 +19,9 @@ from clusterregistry.crinit.credentials import making
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import kubeconfig_files
-from clusterregistry.crinit.host.client import Client, path_of
+from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
-from clusterregistry.crinit.manifests import everything, namespaces, secrets, services
+from clusterregistry.crinit.manifests import everything, namespaces, secrets, services, workloads
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
 _AHEAD = frozenset({"Namespace"})
@@ -33,6 +33,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     kubeconfig_files.require_writable(session.kubeconfig)
     _greet(session)
     settings, given = chosen(session, upgrade=upgrade)
+    _require_ours(session, settings)
     _namespace(session, settings)
     _apply(session, records.manifest(settings, given))
     _apply(session, services.service(settings))
@@ -100,6 +101,14 @@ def entries(session: Session, *, reached: Reached, material: Material) -> kubeco
 def _greet(session: Session) -> None:
     with session.progress.step(f"Host cluster {session.client.url}") as outcome:
         outcome.text = str(session.client.call("GET", "/version").get("gitVersion", "reached"))
+
+
+def _require_ours(session: Session, settings: Settings) -> None:
+    """A registry that something else deployed is left alone before anything is made beside it."""
+    for manifest in (services.service(settings), *workloads.workload(settings)):
+        found = session.client.get(path_to(manifest))
+        if found is not None:
+            applying.require_ours(found, manifest)
 
 
 def _namespace(session: Session, settings: Settings) -> None:
