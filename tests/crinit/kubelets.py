@@ -265,10 +265,10 @@ class NodePort:
                 return
             with socket.create_connection(target, timeout=30) as pod:
                 pod.settimeout(None)
-                _copy(connection, pod)
+                copy(connection, pod)
 
 
-def _copy(one: socket.socket, other: socket.socket) -> None:
+def copy(one: socket.socket, other: socket.socket) -> None:
     ways = {one: other, other: one}
     while True:
         readable, _, _ = select.select(list(ways), [], [])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import socketserver
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from cryptography import x509
 
 from clusterregistry.crinit.main import main
 from clusterregistry.pki import inspecting
+from tests.crinit import kubelets
 from tests.crinit.hosts import ADMIN, Host
 
 pytestmark = pytest.mark.e2e
@@ -48,6 +52,28 @@ def test_a_token_may_be_in_a_file(namespace: str, kubeconfig: Path) -> None:
     (kubeconfig.parent / "token").write_text(ADMIN)
     as_user(kubeconfig, {"tokenFile": "token"})
     assert main(["standalone", "delete", "fleet", *flags(kubeconfig, namespace)[:-1]], {}) == 0
+
+
+def test_the_proxy_of_the_kubeconfig_is_used(host: Host, namespace: str, kubeconfig: Path) -> None:
+    asked = []
+
+    class Proxy(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.rfile.readline().decode().split()[:2])
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            with socket.create_connection(("127.0.0.1", host.port)) as there:
+                kubelets.copy(self.connection, there)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        document = json.loads(kubeconfig.read_text())
+        document["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{proxy.server_address[1]}"
+        kubeconfig.write_text(json.dumps(document))
+        assert main(["standalone", "delete", "fleet", *flags(kubeconfig, namespace)[:-1]], {}) == 0
+        proxy.shutdown()
+    assert asked[0] == ["CONNECT", f"127.0.0.1:{host.port}"]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,11 @@ class HostError(CrinitError):
         super().__init__(message, remedy=remedy)
         self.status = status
 
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same call may succeed in a moment: no answer, too many calls, or a fault of the server."""
+        return self.status in (0, 429) or self.status >= 500  # noqa: PLR2004 - HTTP's
+
 
 class NotReady(CrinitError):  # noqa: N818 - the name says it
     def __init__(self, message: str, *, remedy: str, evidence: Sequence[str] = ()) -> None:

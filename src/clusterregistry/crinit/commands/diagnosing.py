@@ -75,7 +75,10 @@ def _statuses(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _log(session: Session, pod: dict[str, Any]) -> list[str]:
     path = path_of("v1", "Pod", namespace=session.namespace, name=_name(pod)) + "/log"
-    return [f"log: {line}" for line in session.client.text(path, tailLines=_LOG_LINES).splitlines()]
+    query = {"tailLines": _LOG_LINES}
+    if any(status.get("restartCount") and "running" not in (status.get("state") or {}) for status in _statuses(pod)):
+        query["previous"] = "true"  # the container that waits to be started again has not said anything yet
+    return [f"log: {line}" for line in session.client.text(path, **query).splitlines()]
 
 
 def _name(pod: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from clusterregistry.crinit.errors import HostError
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -46,9 +48,12 @@ class Patience:
     pause: float = 1.0
 
     def until(self, done: Callable[[], bool]) -> bool:
-        """Asks again and again. Answers whether it came true in time."""
+        """Asks again and again. Answers whether it came true in time.
+
+        A host that is away for a moment, as when its control plane is upgraded, is asked again too.
+        """
         ends = self.clock() + self.seconds
-        while not done():
+        while not _asked(done):
             if self.clock() >= ends:
                 return False
             self.sleep(self.pause)
@@ -56,3 +61,12 @@ class Patience:
 
     def text(self) -> str:
         return f"{self.seconds:.0f}s"
+
+
+def _asked(done: Callable[[], bool]) -> bool:
+    try:
+        return done()
+    except HostError as error:
+        if error.is_transient:
+            return False
+        raise

@@ -64,6 +64,7 @@ class Client:
             )
         self._host, self._port, self._root = parts.hostname, parts.port or 443, parts.path.rstrip("/")
         self._server_name = str(access.cluster.get("tls-server-name") or "") or self._host
+        self._proxy = _proxy(access)
         user = _with_plugin(access.user)
         self._context = _tls(access, user)
         self._authorization = _authorization(user)
@@ -132,8 +133,7 @@ class Client:
         if body is not None:
             content, headers["content-type"] = json.dumps(body).encode(), media_type
         try:
-            connection = _Connection(self._host, self._port, timeout=self._patience, context=self._context)
-            connection.server_name = self._server_name
+            connection = self._connection()
             try:
                 connection.request(method, target, body=content, headers=headers)
                 response = connection.getresponse()
@@ -149,6 +149,14 @@ class Client:
             raise _refused(response.status, answer, f"{method} {path}")
         return answer
 
+    def _connection(self) -> _Connection:
+        host, port = self._proxy or (self._host, self._port)
+        connection = _Connection(host, port, timeout=self._patience, context=self._context)
+        connection.server_name = self._server_name
+        if self._proxy:
+            connection.set_tunnel(self._host, self._port)
+        return connection
+
 
 class _Connection(http.client.HTTPSConnection):
     """One that can expect another name in the certificate than the one it calls (``tls-server-name``)."""
@@ -160,6 +168,20 @@ class _Connection(http.client.HTTPSConnection):
         plain: socket.socket = self.sock
         context: ssl.SSLContext = self._context  # type: ignore[attr-defined]
         self.sock = context.wrap_socket(plain, server_hostname=self.server_name)
+
+
+def _proxy(access: Access) -> tuple[str, int] | None:
+    """The HTTP proxy that the kubeconfig names. Those of the environment are not used."""
+    url = str(access.cluster.get("proxy-url") or "")
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise CrinitError(
+            f'the context "{access.context}" goes through the proxy {url}, of a kind that crinit does not speak',
+            remedy="use a proxy of http://HOST:PORT, or run crinit where the host cluster is reached without one",
+        )
+    return parts.hostname, parts.port or 80
 
 
 def _with_plugin(user: Mapping[str, Any]) -> Mapping[str, Any]:
