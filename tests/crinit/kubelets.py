@@ -34,6 +34,10 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 _PAUSE = 0.1
 
 
+class NotYet(Exception):  # noqa: N818 - a kubelet waits then, and tries again
+    """Something that a pod mounts is not there."""
+
+
 class Kubelet:
     """Runs the Deployments of one namespace from ``with`` to its end."""
 
@@ -63,8 +67,11 @@ class Kubelet:
         while not self._ended.wait(_PAUSE):
             try:
                 self._look()
+            except NotYet:
+                continue
             except HostError as error:
-                if error.status not in (0, 404, 409):  # what was deleted or changed meanwhile is seen next time
+                # What was deleted or changed meanwhile is seen next time.
+                if error.status not in (0, 404, 409) and "being terminated" not in str(error):
                     self.mistakes.append(str(error))
 
     def _look(self) -> None:
@@ -92,7 +99,7 @@ class Kubelet:
             assert pod is None or deployment["spec"]["strategy"]["type"] == "Recreate"
             if pod is not None:
                 pod.stop()
-                self._host.admin.call("DELETE", self._path("v1", "pods", pod.name), body={"gracePeriodSeconds": 0})
+                self._host.admin.delete(self._path("v1", "pods", pod.name))
             self.pods[name] = pod = self._started(name, template)
         ready = 1 if pod.is_ready() else 0
         status = {
@@ -106,15 +113,17 @@ class Kubelet:
             self._host.merge(self._path("apps/v1", "deployments", name) + "/status", {"status": status})
 
     def _started(self, name: str, template: dict[str, Any]) -> Pod:
-        number = random.randrange(1 << 24)
+        number = random.randrange(1 << 16, (1 << 24) - 1)
         pod_name = f"{name}-{number:06x}"
+        directory = self._directory / pod_name
+        for volume in template["spec"]["volumes"]:  # first, so that nothing is made that cannot start yet
+            self._mount(volume, directory / volume["name"])
         described = {**template["metadata"], "name": pod_name}
         self._host.create(
             self._path("v1", "pods"),
             {"apiVersion": "v1", "kind": "Pod", "metadata": described, "spec": template["spec"]},
         )
-        pod = Pod(pod_name, template, address=str(ipaddress.ip_address("127.0.0.0") + (number | 1 << 16)))
-        directory = self._directory / pod_name
+        pod = Pod(pod_name, template, address=str(ipaddress.ip_address("127.0.0.0") + number))
         pod.start(directory, self._mount, self._credentials(template["spec"], directory))
         return pod
 
@@ -122,12 +131,14 @@ class Kubelet:
         """The directory of a volume; a claim's is the same for every pod."""
         if "persistentVolumeClaim" in volume:
             claim = volume["persistentVolumeClaim"]["claimName"]
-            assert self._host.admin.get(self._path("v1", "persistentvolumeclaims", claim)), claim
+            if self._host.admin.get(self._path("v1", "persistentvolumeclaims", claim)) is None:
+                raise NotYet(claim)
             place = self._directory / "claims" / claim
         place.mkdir(parents=True, exist_ok=True)
         if "secret" in volume:
             secret = self._host.admin.get(self._path("v1", "secrets", volume["secret"]["secretName"]))
-            assert secret is not None, volume
+            if secret is None:
+                raise NotYet(volume["name"])
             only = {each["key"]: each["path"] for each in volume["secret"].get("items", [])}
             for key, data in secret["data"].items():
                 if not only or key in only:
@@ -149,7 +160,9 @@ class Kubelet:
             return
         # Endpoints must not be on loopback; a name may be an address there. It then names the port too.
         named = {"type": "ExternalName", "externalName": pod.address}
-        found = self._host.admin.get(self._path("v1", "services", service["name"])) or {}
+        found = self._host.admin.get(self._path("v1", "services", service["name"]))
+        if found is None:
+            return
         target = pod.ports()[found["spec"]["ports"][0]["targetPort"]]
         self._host.merge(self._path("v1", "services", service["name"]), {"spec": named})
         self._host.merge(path, {"spec": {"service": {"port": target}}})

@@ -10,9 +10,15 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.crinit.errors import HostError
+from clusterregistry.crinit import choosing
+from clusterregistry.crinit.commands import applying, dry_run
+from clusterregistry.crinit.commands.progress import Progress
+from clusterregistry.crinit.errors import CrinitError, HostError
+from clusterregistry.crinit.host.client import path_to
 from clusterregistry.crinit.main import main
-from tests.crinit.hosts import NOBODY, Host, wait_for
+from clusterregistry.crinit.manifests import secrets
+from clusterregistry.crinit.settings import Mode
+from tests.crinit.hosts import ADMIN, NOBODY, Host, wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -166,6 +172,26 @@ def test_what_somebody_else_made_is_never_taken_over(host: Host, namespace: str,
     host.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "fleet"}, "spec": spec})
     said = attempt.complaint(*NODE_PORT)
     assert f"Service {namespace}/fleet is there already, and somebody else made it" in said
+
+
+def test_two_runs_at_once_do_not_make_two_authorities(
+    host: Host, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    settings = choosing.settings(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
+    first, second = (
+        next(each for each in dry_run.offline(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
+             if each["metadata"]["name"] == secrets.name_of(settings, secrets.AUTHORITY))
+        for _ in range(2)
+    )  # fmt: skip
+    progress = Progress(lambda _: None)
+    applying.apply(host.admin, progress, first)
+    # The second run has looked before the first one was done.
+    late = host.client(ADMIN)
+    monkeypatch.setattr(late, "get", lambda _: None)
+    with pytest.raises(CrinitError, match="was made by somebody else at the same moment"):
+        applying.apply(late, progress, second)
+    assert (host.admin.get(path_to(first)) or {})["data"] == first["data"]
 
 
 def test_flags_that_would_leave_the_data_behind_are_refused(attempt: Attempt) -> None:

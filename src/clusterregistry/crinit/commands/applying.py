@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clusterregistry.crinit.commands.progress import Progress
-from clusterregistry.crinit.errors import CrinitError
-from clusterregistry.crinit.host.client import Client, path_to
+from clusterregistry.crinit.errors import CrinitError, HostError
+from clusterregistry.crinit.host.client import CONFLICT, Client, path_to
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, Manifest
 
 
@@ -16,6 +16,8 @@ def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
         if before is not None:
             require_ours(before, manifest)
             require_staying(before, manifest)
+        elif manifest["kind"] == "Secret":
+            _create_first(client, manifest)
         after = client.apply(manifest)
         if before is None:
             progress.made.append(shown)
@@ -23,6 +25,19 @@ def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
         else:
             outcome.text = "unchanged" if _version(before) == _version(after) else "updated"
     return after
+
+
+def _create_first(client: Client, manifest: Manifest) -> None:
+    """Two runs at once must not make two authorities: the second one may not apply its own over the first."""
+    try:
+        client.create(manifest)
+    except HostError as error:
+        if error.status != CONFLICT:
+            raise
+        raise CrinitError(
+            f"{shown_as(manifest)} was made by somebody else at the same moment",
+            remedy="run the same command again: it takes what is there",
+        ) from None
 
 
 def shown_as(manifest: Manifest) -> str:

@@ -87,6 +87,11 @@ class Client:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return self.call("PATCH", path_to(manifest), query=query, body=manifest, media_type=APPLY)
 
+    def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Fails with CONFLICT when there is one already, which apply would change."""
+        collection = path_to(manifest).rpartition("/")[0]
+        return self.call("POST", collection, query={"fieldManager": FIELD_MANAGER}, body=manifest)
+
     def delete(self, path: str) -> bool:
         """Answers whether there was anything to delete."""
         try:
