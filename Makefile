@@ -9,7 +9,7 @@ ARGS ?=
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
 TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 helm-4.2 etcd-3.5 etcdctl-3.5
 # Those of `make e2e`. The second take Go and minutes to build.
-E2E_KUBECTL := kubectl-1.27 kubectl-1.36
+E2E_KUBECTL := kubectl-1.27 kubectl-1.36 helm-4.2 etcd-3.5
 E2E_HOST ?= 1.36
 E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
 # Pinned here and not in the lock: it makes the lock.
@@ -57,8 +57,8 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"
 	@$(BIN)/python tools/programs.py fetch $(E2E_KUBECTL)
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
-	@echo "==> Running the tests of tests/e2e"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest tests/e2e $(ARGS)
+	@echo "==> Running the tests of tests/e2e, and those of crinit"
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest tests/e2e tests/crinit $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, types, layers and spelling

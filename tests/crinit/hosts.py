@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import time
@@ -12,29 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.pki import issuing
-from tools import programs
+from tests.e2e.real_programs import ETCD, ETCD_RELEASE, HOST_RELEASE, KUBE_APISERVER, host_program
 
 PATIENCE = 90.0
 ADMIN, NOBODY = "admin-token", "nobody-token"
 _TOKENS = f'{ADMIN},admin,1,"system:masters"\n{NOBODY},mallory,2\n'
 _MERGE = "application/merge-patch+json"
-
-
-def found(variable: str, pattern: str) -> Path:
-    """A program from the environment or the cache, else the test is skipped."""
-    chosen = os.environ.get(variable, "")
-    candidates = [Path(chosen)] if chosen else sorted(programs.cache().glob(pattern))
-    for candidate in candidates:
-        if candidate.exists():
-            return candidate
-    pytest.skip(f"there is no {pattern.rpartition('/')[2]}: `make e2e` builds it, or name one with {variable}")
 
 
 def free_ports(count: int) -> list[int]:
@@ -71,7 +59,7 @@ class Host:
     def commands(self) -> tuple[list[str], list[str]]:
         clients, peers = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         etcd = [
-            str(found("CLUSTERREGISTRY_TEST_HOST_ETCD", "etcd-server-3.6-*/etcd-server")),
+            str(host_program(ETCD, ETCD_RELEASE)),
             f"--data-dir={self.directory / 'etcd'}",
             f"--listen-client-urls={clients}",
             f"--advertise-client-urls={clients}",
@@ -82,7 +70,7 @@ class Host:
         ]
         files = self.directory
         apiserver = [
-            str(found("CLUSTERREGISTRY_TEST_KUBE_APISERVER", "kube-apiserver-1.36-*/kube-apiserver")),
+            str(host_program(KUBE_APISERVER, HOST_RELEASE)),
             f"--etcd-servers={clients}",
             f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -13,13 +12,7 @@ from tests.crinit.hosts import Host
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.test_deploying_standalone import CLUSTER, kubectl
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(
-        importlib.util.find_spec("clusterregistry.hostcluster") is None,
-        reason="`clusterregistry aggregated` is not there yet",
-    ),
-]
+pytestmark = pytest.mark.e2e
 
 
 def test_a_registry_is_aggregated_used_through_its_host_and_removed(

@@ -51,7 +51,7 @@ def others(document: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(DOCUMENTS)
 def test_putting_our_entries_leaves_all_others_as_they_were(document: dict[str, Any]) -> None:
     changed = files.with_entries(document, "fleet", ENTRIES)
@@ -63,7 +63,7 @@ def test_putting_our_entries_leaves_all_others_as_they_were(document: dict[str, 
     assert files.with_entries(changed, "fleet", ENTRIES) == changed
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(DOCUMENTS)
 def test_removing_our_entries_removes_only_ours(document: dict[str, Any]) -> None:
     # Somebody else's entries of the same name are not ours to remove.
@@ -75,7 +75,7 @@ def test_removing_our_entries_removes_only_ours(document: dict[str, Any]) -> Non
     assert without_current == {key: value for key, value in others(document).items() if key != "current-context"}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(DOCUMENTS)
 def test_a_written_file_reads_back_as_it_was(document: dict[str, Any]) -> None:
     changed = files.with_entries(document, "fleet", ENTRIES)
