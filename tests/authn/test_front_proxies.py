@@ -189,6 +189,10 @@ def test_names_and_headers_change_for_those_who_are_connected() -> None:
         proxy.authenticate(says_jane)
     proxy.replace(headers=ProxyHeaders(user=("x-user",)), names=["front-proxy"])
     assert proxy.authenticate(says_jane) == User("jane", groups=("system:authenticated",))
+    assert proxy.are_named
+    proxy.replace(headers=ProxyHeaders(user=("x-user",)), names=[])
+    assert not proxy.are_named
+    assert proxy.authenticate(says_jane) == User("jane", groups=("system:authenticated",))
     proxy.replace(headers=ProxyHeaders(), names=["another-name"])
     with pytest.raises(APIError):
         proxy.authenticate(says_jane)
