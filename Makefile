@@ -57,8 +57,8 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"
 	@$(BIN)/python tools/programs.py fetch $(E2E_KUBECTL)
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
-	@echo "==> Running the tests of tests/e2e, and those of crinit"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest tests/e2e tests/crinit $(ARGS)
+	@echo "==> Running the tests that need them: aggregated mode, and crinit both ways"
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -m e2e tests/e2e tests/crinit $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, types, layers and spelling

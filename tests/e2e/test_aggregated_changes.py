@@ -12,6 +12,8 @@ from tests.e2e.host_clusters import ADMIN, JANE, NOBODY, PROXY_NAME, Answered, A
 from tests.e2e.processes import wait_for
 from tests.e2e.registries import CLUSTERS, Registry
 
+pytestmark = pytest.mark.e2e
+
 CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 FOR_LONG = (
     "--authentication-token-webhook-cache-ttl=1h",

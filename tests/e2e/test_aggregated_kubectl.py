@@ -11,6 +11,8 @@ from tests.e2e.host_clusters import ADMIN, JANE, NOBODY, HostCluster
 from tests.e2e.kubectls import Kubectl
 from tests.e2e.registries import Registry
 
+pytestmark = pytest.mark.e2e
+
 RELEASES = ("1.27", "1.36")
 CLUSTERS = "clusters.clusterregistry.k8s.io"
 

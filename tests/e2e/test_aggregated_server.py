@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.host_clusters import JANE, NOBODY, PROXY_NAME, HostCluster
 from tests.e2e.registries import CLUSTERS, GROUP, Registry
 
-RESOURCE = f"/apis/{GROUP}/v1alpha1"
+pytestmark = pytest.mark.e2e
 
 
 def test_kube_apiserver_merges_discovery_and_openapi(host: HostCluster, registry: Registry) -> None:
