@@ -23,6 +23,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         terminalreporter.line(f"etcd was that of {BINARIES}={CHOSEN}")
 
 
+@pytest.fixture
+def impatient_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes that a frozen etcd never answers are given up sooner: such tests wait for the end of each."""
+    monkeypatch.setattr("clusterregistry.storage.etcd.writing._WRITE_SECONDS", 2.0)
+
+
 @pytest.fixture(params=ENGINES)
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     engine = ENGINES[request.param](tmp_path)

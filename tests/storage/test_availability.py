@@ -16,6 +16,8 @@ from clusterregistry.storage.sqlite import SQLiteStorage
 from tests.storage.engines import LARGE, CachedEngine, Engine, SQLiteEngine, settled
 from tests.storage.recording import Chronicle, keys
 
+pytestmark = pytest.mark.usefixtures("impatient_writes")
+
 OPERATIONS: dict[str, Callable[[Storage], Awaitable[object]]] = {
     "get": lambda store: store.get("/a"),
     "list": lambda store: store.list("/"),

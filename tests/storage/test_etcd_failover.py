@@ -18,7 +18,7 @@ from tests.storage.etcd_engine import eventually, settings_for
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Member, Settings
 from tests.storage.recording import keys
 
-pytestmark = NEEDS_ETCD
+pytestmark = [NEEDS_ETCD, pytest.mark.usefixtures("impatient_writes")]
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from tests.storage.etcd_engine import eventually, settings_for
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
 from tests.storage.recording import keys
 
-pytestmark = NEEDS_ETCD
+pytestmark = [NEEDS_ETCD, pytest.mark.usefixtures("impatient_writes")]
 
 _numbers = count()
 
