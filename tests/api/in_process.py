@@ -17,7 +17,7 @@ from clusterregistry.handlers import responses
 from clusterregistry.handlers.requests import Request
 from clusterregistry.options import load
 from clusterregistry.registry.store import Store
-from clusterregistry.serving import app
+from clusterregistry.serving import app, stores
 from clusterregistry.serving.interface import Handler
 from clusterregistry.storage.interface import Storage
 from tests.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
@@ -77,7 +77,7 @@ class InProcess:
         @contextlib.asynccontextmanager
         async def building() -> Any:
             async with contextlib.AsyncExitStack() as stack:
-                with mock.patch.object(app, "Store", self._made_store):
+                with mock.patch.object(stores, "Store", self._made_store):
                     server = await stack.enter_async_context(app.build(self._options))
                 yield server
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.serving import app
+from clusterregistry.serving import stores
 from clusterregistry.storage.errors import (
     KeyExists,
     KeyNotFound,
@@ -75,13 +75,13 @@ class Failing:
 @pytest.fixture
 def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[InProcessClient, Failing]]:
     made: list[Failing] = []
-    real = app._open_storage
+    real = stores.open_storage
 
     async def open_storage(*arguments: Any, **keywords: Any) -> Any:
         made.append(Failing(await real(*arguments, **keywords)))
         return made[0]
 
-    monkeypatch.setattr(app, "_open_storage", open_storage)
+    monkeypatch.setattr(stores, "open_storage", open_storage)
     with InProcess(tmp_path).running() as server:
         client = server.client()
         client.post(CLUSTERS, cluster("a")).expect(201)

@@ -5,24 +5,16 @@ Nothing else puts parts together. ``build`` makes everything but the socket, whi
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from clusterregistry import __version__, catalog
-from clusterregistry.apis.meta import times
+from clusterregistry import __version__
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.audit import opening as audit_log
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import union as authenticators
-from clusterregistry.authn.certificates import Authorities
-from clusterregistry.authn.request_headers import FrontProxy, ProxyHeaders
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.discovery.contents import Served
@@ -32,32 +24,24 @@ from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
 from clusterregistry.hostcluster.following import Following
 from clusterregistry.options import CompletedOptions
-from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.registry.admission import Admission
 from clusterregistry.registry.cluster.credential_looks import credential_in
-from clusterregistry.registry.definitions import Definition, Resource
+from clusterregistry.registry.definitions import Definition
 from clusterregistry.registry.rbac import escalation
 from clusterregistry.registry.rbac.keeping import Keeper
 from clusterregistry.registry.rbac.starting import kept_up
-from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.reviews.interface import Review
-from clusterregistry.serving import chain, deciding, metrics
+from clusterregistry.serving import chain, deciding, metrics, stores
 from clusterregistry.serving.deciding import Deciders
 from clusterregistry.serving.delegation import Delegating
 from clusterregistry.serving.fairness import Seats
-from clusterregistry.serving.filters.authentication import usual_headers
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.metrics import RequestMetrics
 from clusterregistry.serving.routes import Routes
-from clusterregistry.storage import keys
-from clusterregistry.storage.cacher import Cacher
-from clusterregistry.storage.compacting import MonotonicClock, keep_compacting
-from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.interface import Storage
-from clusterregistry.storage.locations import DATABASE
-from clusterregistry.storage.sqlite import SQLiteStorage
+from clusterregistry.serving.stores import Kept, now
+from clusterregistry.serving.trusting import Trust, trust_of
 
 
 @dataclass(slots=True)
@@ -68,20 +52,6 @@ class Stopping:
 
     def check(self) -> str:
         return "the server is stopping" if self.requested else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
-    """Whose certificates count for what. Empty until somebody has read the files."""
-
-    clients: Authorities = field(default_factory=Authorities)
-    front_proxies: Authorities = field(default_factory=Authorities)
-    front_proxy: FrontProxy | None = None
-    """Who takes the word of front proxies; None: nobody does."""
-
-    def proxy_headers(self) -> ProxyHeaders:
-        """The headers of front proxies: nobody further inwards must see them."""
-        return self.front_proxy.headers if self.front_proxy else usual_headers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,89 +85,29 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
         audit = await stack.enter_async_context(
             audit_log.opened(options.audit_settings, audit_counts, looks_secret=credential_in)
         )
-        backend = await _open_storage(options)
-        stack.push_async_callback(backend.close)
-        served = [await _served(resource, backend, stack) for resource in catalog.resources(options)]
-        if compaction := _compaction(options, backend):
-            stack.push_async_callback(_cancel, asyncio.create_task(compaction))
+        served = await stores.opened(options, stack)
         policy = Policy()
         if options.host is None:
             await stack.enter_async_context(_kept_up(policy, served))
-            deciders = await deciding.own(options, policy, now=_now, stack=stack)
+            deciders = await deciding.own(options, policy, now=now, stack=stack)
         else:
             deciders = deciding.of_host(Delegating(options.host, options.webhooks, stack).begin())
         yield _assemble(options, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
 
 
-def _kept_up(policy: Policy, served: list[_Served]) -> contextlib.AbstractAsyncContextManager[None]:
+def _kept_up(policy: Policy, served: list[Kept]) -> contextlib.AbstractAsyncContextManager[None]:
     """All that keeps the policy and the roles and bindings that it is made of."""
 
     def keeper(plural: str) -> Keeper:
         one = next(one for one in served if one.resource.plural == plural)
-        return Keeper(store=one.store, ownership=ownerships(one.resource, one.resource.versions[0], now=_now)[""])
+        return Keeper(store=one.store, ownership=ownerships(one.resource, one.resource.versions[0], now=now)[""])
 
     return kept_up(policy, roles=keeper(escalation.ROLES), bindings=keeper(escalation.BINDINGS))
 
 
-async def _open_storage(options: CompletedOptions) -> Storage:
-    if options.etcd is None:
-        return await _open_sqlite(options.data_dir / DATABASE)
-    # Only here: grpc takes its time to import, and most servers do without.
-    from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415
-
-    return await EtcdStorage.open(options.etcd)
-
-
-def _compaction(options: CompletedOptions, backend: Storage) -> Coroutine[Any, Any, None] | None:
-    """What shortens the history, unless that is left to others."""
-    if options.etcd is None:
-        return keep_compacting(backend, MonotonicClock())
-    seconds = options.etcd.compaction_seconds
-    return keep_compacting(backend, MonotonicClock(), interval=seconds, retention=seconds) if seconds else None
-
-
-async def _open_sqlite(path: Path) -> Storage:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StorageUnavailable(
-            f"{path.parent} cannot be made: {error.strerror}",
-            remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
-        ) from None
-    return await SQLiteStorage.open(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Served:
-    """A resource with its store and its watchers."""
-
-    resource: Resource
-    store: Store
-    hub: Hub
-
-
-async def _served(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> _Served:
-    prefix = keys.prefix_of(resource.group, resource.plural)
-    cacher = await Cacher.open(backend, prefix)
-    stack.push_async_callback(cacher.close)
-    hub = Hub(cacher, prefix)
-    stack.callback(hub.close)
-    return _Served(resource, Store(resource, cacher, now=_now), hub)
-
-
-def _now() -> str:
-    return times.render(datetime.now(UTC))
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
-
 def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     options: CompletedOptions,
-    served: list[_Served],
+    served: list[Kept],
     deciders: Deciders,
     *,
     policy: Policy,
@@ -214,7 +124,7 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
-    stopping, trust = Stopping(), _trust(options)
+    stopping, trust = Stopping(), trust_of(options)
     routes = Routes(
         scopes=scopes,
         reviews=review_scopes,
@@ -263,7 +173,7 @@ def _admissions(policy: Policy, authorizer: Authorizer) -> dict[str, Admission]:
     }
 
 
-def _scopes(served: list[_Served], admissions: Mapping[str, Admission]) -> dict[tuple[str, str, str], Scope]:
+def _scopes(served: list[Kept], admissions: Mapping[str, Admission]) -> dict[tuple[str, str, str], Scope]:
     return {
         (one.resource.group, version.name, one.resource.plural): Scope(
             resource=one.resource,
@@ -271,7 +181,7 @@ def _scopes(served: list[_Served], admissions: Mapping[str, Admission]) -> dict[
             structural=Structural(version.schema),
             store=one.store,
             hub=one.hub,
-            ownerships=ownerships(one.resource, version, now=_now),
+            ownerships=ownerships(one.resource, version, now=now),
             admission=admissions.get(one.resource.plural),
         )
         for one in served
@@ -281,7 +191,7 @@ def _scopes(served: list[_Served], admissions: Mapping[str, Admission]) -> dict[
 
 def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], ReviewScope]:
     return {
-        (review.definition.group, version.name, review.definition.plural): review_scope(review, version, now=_now)
+        (review.definition.group, version.name, review.definition.plural): review_scope(review, version, now=now)
         for review in reviews
         for version in review.definition.versions
     }
@@ -305,32 +215,7 @@ def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) 
     )
 
 
-def _trust(options: CompletedOptions) -> Trust:
-    authorities = Authorities()
-    if not options.proxy_ca_files and not (options.host and options.host.reads_front_proxies):
-        return Trust(front_proxies=authorities)
-    front_proxy = FrontProxy(
-        authorities,
-        headers=_proxy_headers(options.front_proxy),
-        names=options.front_proxy.requestheader_allowed_names,
-    )
-    return Trust(front_proxies=authorities, front_proxy=front_proxy)
-
-
-def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
-    return ProxyHeaders(
-        user=_lower(options.requestheader_username_headers),
-        uid=_lower(options.requestheader_uid_headers),
-        group=_lower(options.requestheader_group_headers),
-        extra=_lower(options.requestheader_extra_headers_prefix),
-    )
-
-
-def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in names)
-
-
-def _storage_check(served: list[_Served]) -> Check:
+def _storage_check(served: list[Kept]) -> Check:
     def check() -> str:
         return next((wrong for one in served if (wrong := one.store.problem())), "")
 

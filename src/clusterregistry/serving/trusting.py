@@ -4,16 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 
-from clusterregistry.authn.certificates import certificates_in
+from clusterregistry.authn.certificates import Authorities, certificates_in
+from clusterregistry.authn.request_headers import FrontProxy, ProxyHeaders
 from clusterregistry.hostcluster import authentication_config
 from clusterregistry.hostcluster.authentication_config import AuthenticationConfig
+from clusterregistry.options import CompletedOptions
+from clusterregistry.options.front_proxy import FrontProxyOptions
 from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import FurtherAuthorities, LiveTls, Loaded
-from clusterregistry.serving.app import Trust
+from clusterregistry.serving.filters.authentication import usual_headers
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Whose certificates count for what. Empty until somebody has read the files."""
+
+    clients: Authorities = field(default_factory=Authorities)
+    front_proxies: Authorities = field(default_factory=Authorities)
+    front_proxy: FrontProxy | None = None
+    """Who takes the word of front proxies; None: nobody does."""
+
+    def proxy_headers(self) -> ProxyHeaders:
+        """The headers of front proxies: nobody further inwards must see them."""
+        return self.front_proxy.headers if self.front_proxy else usual_headers()
+
+
+def trust_of(options: CompletedOptions) -> Trust:
+    """As the options say. Nobody is trusted before ``tell`` has been told of authorities."""
+    authorities = Authorities()
+    if not options.proxy_ca_files and not (options.host and options.host.reads_front_proxies):
+        return Trust(front_proxies=authorities)
+    front_proxy = FrontProxy(
+        authorities,
+        headers=_proxy_headers(options.front_proxy),
+        names=options.front_proxy.requestheader_allowed_names,
+    )
+    return Trust(front_proxies=authorities, front_proxy=front_proxy)
+
+
+def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
+    return ProxyHeaders(
+        user=_lower(options.requestheader_username_headers),
+        uid=_lower(options.requestheader_uid_headers),
+        group=_lower(options.requestheader_group_headers),
+        extra=_lower(options.requestheader_extra_headers_prefix),
+    )
+
+
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
 
 
 def tell(trust: Trust, loaded: Loaded) -> None:

@@ -1,0 +1,96 @@
+"""What is served and where it is kept: the storage of the options, and for each resource a store and its watchers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from clusterregistry import catalog
+from clusterregistry.apis.meta import times
+from clusterregistry.options import CompletedOptions
+from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.store import Store
+from clusterregistry.registry.watching import Hub
+from clusterregistry.storage import keys
+from clusterregistry.storage.cacher import Cacher
+from clusterregistry.storage.compacting import MonotonicClock, keep_compacting
+from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.interface import Storage
+from clusterregistry.storage.locations import DATABASE
+from clusterregistry.storage.sqlite import SQLiteStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A resource with its store and its watchers."""
+
+    resource: Resource
+    store: Store
+    hub: Hub
+
+
+async def opened(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[Kept]:
+    """All resources over one storage, whose history is shortened from now on; ``stack`` closes them.
+
+    Raises StorageUnavailable.
+    """
+    backend = await open_storage(options)
+    stack.push_async_callback(backend.close)
+    kept = [await _kept(resource, backend, stack) for resource in catalog.resources(options)]
+    if compaction := _compaction(options, backend):
+        stack.push_async_callback(_cancel, asyncio.create_task(compaction))
+    return kept
+
+
+def now() -> str:
+    """The present time as objects carry it."""
+    return times.render(datetime.now(UTC))
+
+
+async def open_storage(options: CompletedOptions) -> Storage:
+    if options.etcd is None:
+        return await _open_sqlite(options.data_dir / DATABASE)
+    # Only here: grpc takes its time to import, and most servers do without.
+    from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415
+
+    return await EtcdStorage.open(options.etcd)
+
+
+def _compaction(options: CompletedOptions, backend: Storage) -> Coroutine[Any, Any, None] | None:
+    """What shortens the history, unless that is left to others."""
+    if options.etcd is None:
+        return keep_compacting(backend, MonotonicClock())
+    seconds = options.etcd.compaction_seconds
+    return keep_compacting(backend, MonotonicClock(), interval=seconds, retention=seconds) if seconds else None
+
+
+async def _open_sqlite(path: Path) -> Storage:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{path.parent} cannot be made: {error.strerror}",
+            remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
+        ) from None
+    return await SQLiteStorage.open(path)
+
+
+async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> Kept:
+    prefix = keys.prefix_of(resource.group, resource.plural)
+    cacher = await Cacher.open(backend, prefix)
+    stack.push_async_callback(cacher.close)
+    hub = Hub(cacher, prefix)
+    stack.callback(hub.close)
+    return Kept(resource, Store(resource, cacher, now=now), hub)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
