@@ -86,7 +86,8 @@ _LOOKS = (
 
 _KUBECONFIG = re.compile(r"""\bkind["']?\s{0,9}:\s{0,9}["']?Config\b""")
 _KUBECONFIG_USER = re.compile(r"""[\s"'{,](?:token|password)["']?\s{0,9}:\s{0,9}["']?[^\s"'{}\[\],$<:/]{6}""")
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]{24,}+={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{22,}+(?:\s+[A-Za-z0-9+/]++)*+={0,2}")
+"""Possibly in lines. The first one is long: words for people, which are such letters too, are not decoded in vain."""
 
 
 def credential_in(text: str) -> str:
@@ -117,7 +118,7 @@ def _is_kubeconfig_with_user(text: str) -> bool:
 
 def _by_content(text: str) -> str:
     """Of text that is base64 as a whole, as the data of a Secret is."""
-    if len(text) < 2 * SHORTEST or not _BASE64.fullmatch(text.rstrip()):
+    if len(text) < 2 * SHORTEST or not _BASE64.fullmatch(text.strip()):
         return ""
     try:
         content = _decoded("".join(text.split())).decode()
