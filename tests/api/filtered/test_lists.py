@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.api.clients import Answer, Client, empty
-from tests.api.in_process import InProcess, InProcessClient
+from tests.api.clients import Answer, Client
+from tests.api.in_process import InProcessClient
 from tests.api.objects import BASE, CLUSTERS, cluster, names, path_of
 from tests.api.rights import NOBODY, VIEWER, Rights, a_rule
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    with InProcess(tmp_path_factory.mktemp("filtered")).running() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def rights(server: InProcess) -> Rights:
-    return Rights(server)
-
-
-@pytest.fixture
-def client(server: InProcess, rights: Rights) -> Iterator[InProcessClient]:
-    client = server.client()
-    yield client
-    rights.sees("nobody")
-    empty(client, CLUSTERS)
 
 
 def fill(client: Client, letters: str = "abcdef") -> None:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.api.clients import Client, Event, Watch, empty
-from tests.api.in_process import InProcess, InProcessClient
+from tests.api.clients import Client, Event, Watch
+from tests.api.in_process import InProcessClient
 from tests.api.objects import CLUSTERS, OLD_WATCH, cluster, path_of
 from tests.api.rights import NOBODY, Rights, a_rule
 
 STREAMED = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    with InProcess(tmp_path_factory.mktemp("filtered")).running() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def rights(server: InProcess) -> Rights:
-    return Rights(server)
-
-
-@pytest.fixture
-def client(server: InProcess, rights: Rights) -> Iterator[InProcessClient]:
-    client = server.client()
-    yield client
-    rights.sees("nobody")
-    empty(client, CLUSTERS)
 
 
 def fill(client: Client, letters: str = "abc") -> dict[str, dict[str, Any]]:
