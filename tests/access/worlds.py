@@ -17,6 +17,7 @@ import orjson
 
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import StreamResponse
+from clusterregistry.registry.watchers import Batch
 from clusterregistry.webhooks import calling
 from tests.access import asks, states
 from tests.access.oracle import RBAC_GROUP, Ask, Expected, Grant, Setup, State, Who, Wish, expected
@@ -125,11 +126,14 @@ class Question(Request):
     async def disconnected(self) -> None:
         await self._left.wait()
 
-    async def receive(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Of a watch: all that there is at first, and then the client leaves."""
         self.content += data
         if _INITIAL_END in data:
             self._left.set()
+
+    def offer(self, _: Batch) -> bool:
+        return False
 
 
 @dataclass
@@ -208,7 +212,7 @@ class World:
         if answer.status != 200 or ask.wish.verb not in ("list", "watch"):
             return answer.status, None
         if isinstance(answer, StreamResponse):
-            await answer.stream(question.receive)
+            await answer.stream(question)
             return answer.status, _watched(question.content)
         listed = json.loads(b"".join(answer.body))
         return answer.status, frozenset(item["metadata"]["name"] for item in listed["items"])

@@ -17,6 +17,7 @@ from clusterregistry.handlers import responses
 from clusterregistry.handlers.requests import Request
 from clusterregistry.options import load
 from clusterregistry.registry.store import Store
+from clusterregistry.registry.watchers import Batch
 from clusterregistry.serving import app, stores
 from clusterregistry.serving.interface import Handler
 from clusterregistry.storage.interface import Storage
@@ -179,14 +180,20 @@ class _Call(Request):
         self.answer_headers = [(name.decode("latin-1"), value.decode("utf-8")) for name, value in _headers(answer)]
         self.answered.put(self.status)
         if isinstance(answer, responses.StreamResponse):
-            await answer.stream(self._receive)
+            await answer.stream(self)
         else:
-            await self._receive(b"".join(answer.body))
+            await self.send(b"".join(answer.body))
 
-    async def _receive(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         await self.reading.wait()
         if not self.left.is_set():
             self.pieces.put(data)
+
+    def offer(self, batch: Batch) -> bool:
+        if not self.reading.is_set() or self.left.is_set():
+            return False
+        self.pieces.put(batch.data)
+        return True
 
     def _abort(self) -> None:
         self.aborted = True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clusterregistry.registry import watching
+from clusterregistry.registry import watchers
 from tests.api.clients import ADMIN_TOKEN, Client, Watch
 from tests.api.in_process import InProcessClient, InProcessWatch
 from tests.api.objects import CLUSTERS, cluster, path_of
@@ -38,7 +38,7 @@ def terminated(client: Client) -> float:
 def test_a_watcher_that_does_not_read_is_ended(
     local: InProcessClient, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(watching, limit, value)
+    monkeypatch.setattr(watchers, limit, value)
     before = terminated(local)
     with stalled(local) as slow, local.watch(CLUSTERS, resourceVersion=version(local)) as quick:
         for index in range(20):
@@ -67,7 +67,7 @@ def test_a_watcher_that_catches_up_in_time_misses_nothing(local: InProcessClient
 
 
 def test_one_who_was_ended_can_resume_where_it_stopped(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "FRAMES_LIMIT", 3)
+    monkeypatch.setattr(watchers, "FRAMES_LIMIT", 3)
     start = version(local)
     with stalled(local) as slow:
         for index in range(10):
@@ -84,7 +84,7 @@ def test_one_who_was_ended_can_resume_where_it_stopped(local: InProcessClient, m
 def test_what_a_watcher_does_not_select_does_not_count_against_it(
     local: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "FRAMES_LIMIT", 3)
+    monkeypatch.setattr(watchers, "FRAMES_LIMIT", 3)
     with stalled(local, "x=1") as slow:
         for index in range(10):
             local.post(CLUSTERS, cluster(f"n{index}")).expect(201)

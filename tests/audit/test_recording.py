@@ -18,7 +18,8 @@ from clusterregistry.audit.policy import Policy, Recording, Rule
 from clusterregistry.audit.trails import Audit, Event
 from clusterregistry.authn.users import User
 from clusterregistry.handlers.requests import ClientGoneError, Request
-from clusterregistry.handlers.responses import Answer, Send, StreamResponse, text_response
+from clusterregistry.handlers.responses import Answer, StreamResponse, text_response
+from clusterregistry.registry.watchers import Batch, Outlet
 from clusterregistry.serving import app
 from clusterregistry.serving.filters import auditing, authentication, failed_authentication
 from clusterregistry.serving.interface import Handler
@@ -191,10 +192,20 @@ async def test_a_request_that_fails_is_recorded_and_fails(error: BaseException, 
     assert recorded.events[-1].trail.status is not None
 
 
+class Nowhere:
+    """An outlet without a client."""
+
+    async def send(self, _: bytes) -> None:
+        raise AssertionError
+
+    def offer(self, _: Batch) -> bool:
+        return False
+
+
 async def test_a_stream_that_breaks_off_is_recorded() -> None:
     recorded = Recorded()
 
-    async def stream(_: Send) -> None:
+    async def stream(_: Outlet) -> None:
         raise ConnectionError
 
     async def inner(_: Request) -> Answer:
@@ -204,7 +215,7 @@ async def test_a_stream_that_breaks_off_is_recorded() -> None:
     assert isinstance(answer, StreamResponse)
     assert recorded.seen()[-1] == ("ResponseStarted", 200)
     with pytest.raises(ConnectionError):
-        await answer.stream(lambda _: asyncio.sleep(0))
+        await answer.stream(Nowhere())
     assert recorded.seen()[-1] == ("ResponseComplete", 200)
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from clusterregistry.apis.meta.field_selectors import parse_field_selector
 from clusterregistry.apis.meta.label_selectors import parse_label_selector
-from clusterregistry.registry import watching
+from clusterregistry.registry import watchers, watching
 from clusterregistry.registry.listing import ListOptions
-from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Frame, Hub, Watcher, seen_through
+from clusterregistry.registry.watchers import Batch, FrameWatcher
+from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Hub, seen_through
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Sink, Subscription
 
 PREFIX = "/registry/example.com/things/"
@@ -68,12 +69,35 @@ def encode(kind: str, found: KeyValue) -> bytes:
 
 def join(
     hub: Hub, labels: str = "", representation: str = "plain", on_overflow: Callable[[], None] = lambda: None
-) -> Watcher[Frame]:
+) -> FrameWatcher:
     return hub.join(options(labels), representation=representation, encode=encode, on_overflow=on_overflow)
 
 
-async def taken(watcher: Watcher[Frame]) -> str:
+async def told() -> None:
+    """Waits until all who are to be told something were told."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def taken(watcher: FrameWatcher) -> str:
+    await told()
     return b"".join(data for _, data in await watcher.next(0)).decode()
+
+
+class Client:
+    """An outlet: a client that reads, until it does not."""
+
+    def __init__(self) -> None:
+        self.reads = True
+        self.heard: list[bytes] = []
+
+    async def send(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def offer(self, batch: Batch) -> bool:
+        if self.reads:
+            self.heard.append(batch.data)
+        return self.reads
 
 
 OUT, IN = {"x": "0"}, {"x": "1"}
@@ -153,7 +177,7 @@ async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub:
 async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
     hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(watching, limit, value)
+    monkeypatch.setattr(watchers, limit, value)
     given_up: list[str] = []
     slow = join(hub, on_overflow=lambda: given_up.append("slow"))
     quick = join(hub, on_overflow=lambda: given_up.append("quick"))
@@ -168,7 +192,7 @@ async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
 
 
 async def test_what_was_read_no_longer_counts(hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "BYTES_LIMIT", 15)
+    monkeypatch.setattr(watchers, "BYTES_LIMIT", 15)
     watcher = join(hub)
     for revision in range(1, 6):
         feed.tell(event(None, kv("a", revision), revision))
@@ -182,6 +206,93 @@ async def test_waiting_ends_with_a_frame(hub: Hub, feed: Feed) -> None:
     await asyncio.sleep(0)
     feed.tell(event(None, kv("a", 1), 1))
     assert [revision for revision, _ in await waiting] == [1]
+
+
+async def test_one_that_waits_is_written_to_without_being_woken(hub: Hub, feed: Feed) -> None:
+    watcher, client = join(hub), Client()
+    waiting = asyncio.create_task(watcher.next(30, client))
+    await asyncio.sleep(0)
+    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    await told()
+    feed.tell(event(None, kv("c", 3), 3))
+    await told()
+    assert client.heard == [b"ADDED a@1;ADDED b@2;", b"ADDED c@3;"]
+    assert watcher.seen == 3
+    assert not waiting.done()
+    watcher.end()
+    assert await waiting == []
+
+
+async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(hub: Hub, feed: Feed) -> None:
+    watcher, client = join(hub), Client()
+    waiting = asyncio.create_task(watcher.next(30, client))
+    await asyncio.sleep(0)
+    client.reads = False
+    feed.tell(event(None, kv("a", 1), 1))
+    await told()
+    client.reads = True
+    feed.tell(event(None, kv("b", 2), 2))
+    await told()
+    assert client.heard == []
+    assert await waiting == [(1, b"ADDED a@1;")]
+    assert await taken(watcher) == "ADDED b@2;"
+
+
+async def test_what_a_client_knows_from_the_beginning_is_not_written_again(hub: Hub, feed: Feed) -> None:
+    watcher, client = join(hub), Client()
+    watcher.seen = 1
+    waiting = asyncio.create_task(watcher.next(30, client))
+    await asyncio.sleep(0)
+    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    assert await waiting == [(1, b"ADDED a@1;"), (2, b"ADDED b@2;")]
+    assert client.heard == []
+
+
+async def test_a_batch_too_large_for_every_client_at_once_waits_for_the_tasks(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchers, "AT_ONCE", 10)
+    watcher, client = join(hub), Client()
+    waiting = asyncio.create_task(watcher.next(30, client))
+    await asyncio.sleep(0)
+    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    assert [revision for revision, _ in await waiting] == [1, 2]
+    assert client.heard == []
+
+
+async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_together(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_AT_A_TIME", 2)
+    clients = [Client() for _ in range(5)]
+    joined = [join(hub) for _ in clients]
+    waiting = [asyncio.create_task(watcher.next(30, client)) for watcher, client in zip(joined, clients, strict=True)]
+    await asyncio.sleep(0)
+    feed.tell(event(None, kv("a", 1), 1))
+    await asyncio.sleep(0)
+    assert [len(client.heard) for client in clients] == [1, 1, 0, 0, 0]
+    assert [hub.told(watcher, revision=1) for watcher in joined] == [1, 1, 0, 0, 0]
+    feed.tell(event(None, kv("b", 2), 2))
+    feed.tell(event(None, kv("c", 3), 3))
+    await told()
+    assert [client.heard for client in clients] == [[b"ADDED a@1;", b"ADDED b@2;ADDED c@3;"]] * 5
+    assert [hub.told(watcher, revision=7) for watcher in joined] == [7] * 5
+    hub.end_all()
+    await asyncio.gather(*waiting)
+
+
+async def test_when_more_happens_than_can_be_told_all_are_ended(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchers, "FRAMES_LIMIT", 3)
+    given_up: list[str] = []
+    watcher = join(hub, on_overflow=lambda: given_up.append("one"))
+    for revision in range(1, 6):  # within one turn of the loop
+        feed.tell(event(None, kv("a", revision), revision))
+    assert watcher.ended
+    assert given_up == ["one"]
+    await told()
+    assert await taken(watcher) == ""
 
 
 async def test_waiting_ends_with_the_watch(hub: Hub) -> None:
@@ -215,7 +326,7 @@ async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hu
 
 
 async def test_the_hub_counts_its_watchers(hub: Hub) -> None:
-    watchers: Sequence[Watcher[Frame]] = [
+    watchers: Sequence[FrameWatcher] = [
         join(hub),
         join(hub, "x=1"),
         join(hub, "x=1"),

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Response, Send, StreamResponse, text_response
+from clusterregistry.handlers.responses import Answer, Response, StreamResponse, text_response
+from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.http import server
 from tests.serving.http_servers import PATIENCE, SOON, Endless, Gate, get, path, serving, within
 
@@ -34,11 +35,11 @@ async def test_an_answer_says_what_it_is() -> None:
 async def test_a_stream_comes_in_chunks_as_they_are_made_and_the_connection_is_kept() -> None:
     more = asyncio.Event()
 
-    async def stream(send: Send) -> None:
-        await send(b"one")
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"one")
         await more.wait()
-        await send(b"")
-        await send(b"twenty-one characters")
+        await outlet.send(b"")
+        await outlet.send(b"twenty-one characters")
 
     async def answer(request: Request) -> Answer:
         return StreamResponse(200, b"text/x", stream) if request.path == "/stream" else text_response("whole")
@@ -61,9 +62,9 @@ async def test_the_head_of_a_stream_does_not_wait_for_its_first_piece() -> None:
 
 
 async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection() -> None:
-    async def stream(send: Send) -> None:
-        await send(b"one")
-        await send(b"two")
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"one")
+        await outlet.send(b"two")
 
     async def answer(_: Request) -> Answer:
         return StreamResponse(200, b"text/x", stream)
@@ -136,9 +137,9 @@ async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read()
     ended = asyncio.Event()
 
     async def answer(request: Request) -> Answer:
-        async def stream(send: Send) -> None:
+        async def stream(outlet: Outlet) -> None:
             while not ended.is_set():
-                await send(b"x" * PIECE)
+                await outlet.send(b"x" * PIECE)
 
         async def end_soon() -> None:
             await asyncio.sleep(SOON)
@@ -176,8 +177,8 @@ async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCap
 async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def stream(send: Send) -> None:
-        await send(b"half")
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"half")
         raise LookupError("our mistake")
 
     async def answer(_: Request) -> Answer:

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Send, StreamResponse
+from clusterregistry.handlers.responses import Answer, StreamResponse
+from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.http import connection, server
 from tests.serving.http_servers import Endless, Gate, get, path, serving, within
 
@@ -123,8 +124,8 @@ async def test_a_request_that_has_come_when_the_server_stops_is_answered() -> No
 async def test_a_stream_that_ends_while_the_server_stops_ends_its_connection() -> None:
     begun, end = asyncio.Event(), asyncio.Event()
 
-    async def stream(send: Send) -> None:
-        await send(b"one")
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"one")
         begun.set()
         await end.wait()
 

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Response, Send, StreamResponse
+from clusterregistry.handlers.responses import Answer, Response, StreamResponse
+from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.http import accepting, connection, server
 from tests.serving.http_servers import Served, contexts, get, path, serving
 
@@ -151,10 +152,10 @@ async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
     taken, piece = [0], b"x" * 65536
 
     async def answer(request: Request) -> Answer:
-        async def stream(send: Send) -> None:
+        async def stream(outlet: Outlet) -> None:
             leaving = asyncio.create_task(request.disconnected())
             while not leaving.done():
-                await send(piece)
+                await outlet.send(piece)
                 taken[0] += len(piece)
                 await asyncio.sleep(0)
 

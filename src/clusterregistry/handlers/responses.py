@@ -8,14 +8,15 @@ from typing import Any
 
 import orjson
 
+from clusterregistry.registry.watchers import Outlet
+
 JSON = b"application/json"
 YAML = b"application/yaml"
 PROTOBUF = b"application/vnd.kubernetes.protobuf"
 TEXT = b"text/plain; charset=utf-8"
 
 Header = tuple[bytes, bytes]
-Send = Callable[[bytes], Awaitable[None]]
-Stream = Callable[[Send], Awaitable[None]]
+Stream = Callable[[Outlet], Awaitable[None]]
 """Writes a body of unknown length, piece by piece, until it returns."""
 
 

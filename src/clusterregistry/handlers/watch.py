@@ -20,13 +20,14 @@ from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.negotiation import Representation
 from clusterregistry.handlers.query_options import list_options
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import JSON, Answer, Response, Send, StreamResponse
+from clusterregistry.handlers.responses import JSON, Answer, Response, StreamResponse
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry import interpreting
 from clusterregistry.registry.feeds import Feed, WholeFeed
 from clusterregistry.registry.filtered_feeds import FilteredFeed
 from clusterregistry.registry.listing import ListOptions, parse_revision, wait_until_fresh
-from clusterregistry.registry.watching import ADDED, Frame, Watcher
+from clusterregistry.registry.watchers import Frame, Outlet, Watcher
+from clusterregistry.registry.watching import ADDED
 from clusterregistry.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.storage.interface import Event
 
@@ -99,13 +100,13 @@ class _Session:
         self._key = (scope.version.name, representation, include)
         self._first = representation.kind == negotiation.TABLE
 
-    async def run(self, send: Send) -> None:
+    async def run(self, outlet: Outlet) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout()
         feed = self._feed()
         leaving = loop.create_task(self._end_when_client_leaves(feed.watcher))
         try:
-            await self._stream(send, feed, deadline)
+            await self._stream(outlet, feed, deadline)
         finally:
             leaving.cancel()
             feed.leave()
@@ -134,28 +135,29 @@ class _Session:
         await self._request.disconnected()
         watcher.end()
 
-    async def _stream(self, send: Send, feed: Feed, deadline: float) -> None:
+    async def _stream(self, outlet: Outlet, feed: Feed, deadline: float) -> None:
         try:
-            seen = await self._send_beginning(send, feed)
+            seen = await self._send_beginning(outlet, feed)
             feed.begun(seen)
-            await self._send_changes(send, feed, seen=seen, deadline=deadline)
+            await self._send_changes(outlet, feed, seen=seen, deadline=deadline)
         except errors.APIError as error:
-            await send(representations.event_bytes("ERROR", orjson.dumps(error.status)))
+            await outlet.send(representations.event_bytes("ERROR", orjson.dumps(error.status)))
 
-    async def _send_changes(self, send: Send, feed: Feed, *, seen: int, deadline: float) -> None:
+    async def _send_changes(self, outlet: Outlet, feed: Feed, *, seen: int, deadline: float) -> None:
         loop, watcher = asyncio.get_running_loop(), feed.watcher
         bookmark_at = _next_bookmark(loop.time(), deadline)
         while not watcher.ended and loop.time() < deadline:
             # What the client will have seen once these frames are sent; while they are, more may happen.
-            coming = await feed.coming(await watcher.next(min(deadline, bookmark_at) - loop.time()))
-            await self._send_frames(send, coming.frames)
+            waited = await watcher.next(min(deadline, bookmark_at) - loop.time(), None if self._first else outlet)
+            coming = await feed.coming(waited)
+            await self._send_frames(outlet, coming.frames)
             due = loop.time() >= bookmark_at
             if due:
                 bookmark_at = _next_bookmark(loop.time(), deadline)
             # A client who comes from another replica may know more than this one has heard of.
             known = coming.revision >= seen and not watcher.ended
             if known and (due or coming.unmarked) and self._options.allow_watch_bookmarks:
-                await self._send_bookmark(send, coming.revision)
+                await self._send_bookmark(outlet, coming.revision)
 
     def _give_up(self) -> None:
         """The client does not keep up: end the connection, whatever waits to be written."""
@@ -163,20 +165,20 @@ class _Session:
         if self._request.abort:
             self._request.abort()
 
-    async def _send_beginning(self, send: Send, feed: Feed) -> int:
+    async def _send_beginning(self, outlet: Outlet, feed: Feed) -> int:
         """What the client is to know before the live events; returns the revision that it then knows."""
         initial = self._options.send_initial_events
         if initial or (initial is None and not self._revision):
             if self._revision:
                 await wait_until_fresh(self._scope.store, self._revision)
-            return await self._send_existing(send, feed)
+            return await self._send_existing(outlet, feed)
         if self._revision:
-            return await self._send_history(send, feed)
+            return await self._send_history(outlet, feed)
         now = self._scope.store.storage.revision
         await feed.resume(now)
         return now
 
-    async def _send_existing(self, send: Send, feed: Feed) -> int:
+    async def _send_existing(self, outlet: Outlet, feed: Feed) -> int:
         store, options = self._scope.store, self._options
         try:
             # 0 is any version, such as the one that we have though the storage may be out of reach.
@@ -185,18 +187,18 @@ class _Session:
         except StorageError as error:
             raise interpreting.api_error(error) from error
         selected = await feed.existing(page)
-        await self._send_frames(send, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
+        await self._send_frames(outlet, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
         if options.allow_watch_bookmarks and not feed.watcher.ended:
-            await self._send_bookmark(send, page.revision, initial_events_end=True)
+            await self._send_bookmark(outlet, page.revision, initial_events_end=True)
         return page.revision
 
-    async def _send_history(self, send: Send, feed: Feed) -> int:
+    async def _send_history(self, outlet: Outlet, feed: Feed) -> int:
         seen, more = self._revision, True
         await feed.resume(seen)
         while more:
             # Page by page: a client that has been away for long must not make us load all of that at once.
             events = await self._history(after=seen)
-            await self._send_frames(send, await feed.history(events))
+            await self._send_frames(outlet, await feed.history(events))
             seen = events[-1].revision if events else seen
             more = len(events) >= _HISTORY_PAGE  # more than that when others changed many keys in one revision
         return seen
@@ -210,7 +212,7 @@ class _Session:
         except StorageError as error:
             raise interpreting.api_error(error) from error
 
-    async def _send_frames(self, send: Send, frames: Iterable[Frame]) -> None:
+    async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
         """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""
         waiting: list[bytes] = []
         size = 0
@@ -219,17 +221,17 @@ class _Session:
             waiting.append(data)
             size += len(data)
             if size >= _PIECE:
-                await send(b"".join(waiting))
+                await outlet.send(b"".join(waiting))
                 await asyncio.sleep(0)
                 waiting, size = [], 0
         if waiting:
-            await send(b"".join(waiting))
+            await outlet.send(b"".join(waiting))
 
-    async def _send_bookmark(self, send: Send, revision: int, *, initial_events_end: bool = False) -> None:
+    async def _send_bookmark(self, outlet: Outlet, revision: int, *, initial_events_end: bool = False) -> None:
         frame = representations.bookmark_bytes(
             self._scope, revision, self._representation, initial_events_end=initial_events_end
         )
-        await send(self._with_columns(frame))
+        await outlet.send(self._with_columns(frame))
 
     def _with_columns(self, frame: bytes) -> bytes:
         if not self._first:

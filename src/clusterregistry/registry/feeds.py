@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from clusterregistry.apis.meta import errors
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.store import Store
-from clusterregistry.registry.watching import Encode, Frame, Hub, Watcher, encoded
+from clusterregistry.registry.watchers import Frame, Watcher
+from clusterregistry.registry.watching import Encode, Hub, encoded
 from clusterregistry.storage.interface import Event, KeyValue, Page
 
 
@@ -74,7 +75,6 @@ class WholeFeed:
         on_overflow: Callable[[], None],
     ) -> None:
         self._store, self._hub, self._options, self._encode = store, hub, options, encode
-        self._seen = 0
         self.watcher = hub.join(options, representation=representation, encode=encode, on_overflow=on_overflow)
         self._stop_listening = options.visible.on_change(self._end_if_refused)
         self._end_if_refused()
@@ -96,11 +96,14 @@ class WholeFeed:
         return encoded(self._options, self._encode, events)
 
     def begun(self, seen: int) -> None:
-        self._seen = seen
+        self.watcher.seen = seen
 
     async def coming(self, waited: Sequence[Frame]) -> Coming:
-        frames = (frame for frame in waited if frame[0] > self._seen)
-        return Coming(frames=frames, revision=self._store.storage.revision)
+        watcher = self.watcher
+        frames = [frame for frame in waited if frame[0] > watcher.seen]
+        if frames:
+            watcher.seen = frames[-1][0]
+        return Coming(frames=frames, revision=self._hub.told(watcher, self._store.storage.revision))
 
     def leave(self) -> None:
         self._stop_listening()

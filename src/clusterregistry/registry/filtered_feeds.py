@@ -15,7 +15,8 @@ from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.objects import name_of_key
 from clusterregistry.registry.partial_views import PartialView
 from clusterregistry.registry.store import Store
-from clusterregistry.registry.watching import Change, Encode, Frame, Hub
+from clusterregistry.registry.watchers import Frame
+from clusterregistry.registry.watching import Change, Encode, Hub
 from clusterregistry.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.storage.interface import Event, KeyValue, Page
 

@@ -1,19 +1,21 @@
-"""Watches: every committed change is encoded once for each kind of watcher and handed to all of them.
+"""Watches: every committed change is encoded once for each kind of watcher and told to all of them.
 
-Watchers with the same selectors and representation form a channel. A watcher only collects frames;
-its own task writes them. One that does not keep up is ended and never waited for: it can start again
-from the last resource version that it has seen.
+Watchers with the same selectors and representation form a channel. It tells them some at a time, and lets others have
+their turn in between; what is committed meanwhile is told together afterwards.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any
 
+from clusterregistry.registry import watchers
 from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.objects import at_revision
+from clusterregistry.registry.watchers import Batch, Frame, FrameWatcher, Watcher
 from clusterregistry.storage.interface import Event, KeyValue, Storage
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -21,13 +23,11 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 Encode = Callable[[str, KeyValue], bytes]
 """One event as a frame on the wire: its type and its object."""
 
-Frame = tuple[int, bytes]
-"""An encoded event and its revision."""
+_AT_A_TIME = 400
+"""Watchers that are told before others have their turn: each takes about as long as a tenth of a request."""
 
-T = TypeVar("T")
-
-FRAMES_LIMIT = 5000
-BYTES_LIMIT = 8 * 1024 * 1024
+_BYTES_AT_A_TIME = 2 * 1024 * 1024
+"""Bytes that are written to all of these together, about: with large batches they are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,81 +50,60 @@ def seen_through(options: ListOptions, event: Event) -> Change | None:
     return Change(DELETED, at_revision(before, event.revision)) if before else None
 
 
-class Watcher(Generic[T]):
-    """What waits to be written: frames, or events of which frames are made only then.
-
-    ``on_overflow`` is called once, when the client turns out to be too slow.
-    """
-
-    __slots__ = ("_on_overflow", "_pending", "_size", "_waiter", "ended")
-
-    def __init__(self, on_overflow: Callable[[], None]) -> None:
-        self._on_overflow = on_overflow
-        self._pending: list[T] = []
-        self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
-        self.ended = False
-
-    def offer(self, items: Sequence[T], size: int) -> None:
-        """Takes items of ``size`` bytes in all; ends the watch instead when too much waits already."""
-        if self.ended:
-            return
-        if self._size + size > BYTES_LIMIT or len(self._pending) + len(items) > FRAMES_LIMIT:
-            self.abort()
-            return
-        self._pending.extend(items)
-        self._size += size
-        self.wake()
-
-    def abort(self) -> None:
-        """Ends the watch and its connection: its task may be waiting for the client to read, for ever."""
-        self.end()
-        self._on_overflow()
-
-    def end(self) -> None:
-        """Nothing more; what waits is dropped. Idempotent."""
-        self.ended = True
-        self._pending.clear()
-        self.wake()
-
-    async def next(self, timeout: float) -> list[T]:  # noqa: ASYNC109 - a bookmark is due then, nothing fails
-        """What waits, or nothing when the time is up, the watch has ended or somebody wakes it."""
-        if not self._pending and not self.ended:
-            loop = asyncio.get_running_loop()
-            self._waiter = loop.create_future()
-            alarm = loop.call_later(timeout, self.wake)
-            try:
-                await self._waiter
-            finally:
-                alarm.cancel()
-                self._waiter = None
-        return self.take()
-
-    def take(self) -> list[T]:
-        """What waits by now."""
-        taken, self._pending, self._size = self._pending, [], 0
-        return taken
-
-    def wake(self) -> None:
-        """Has ``next`` return, though nothing may wait."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-
 class _Channel:
-    __slots__ = ("encode", "options", "watchers")
+    """Watchers that are told the same."""
+
+    __slots__ = ("_batch", "_encode", "_frames", "_options", "_rest", "_size", "told", "watchers")
 
     def __init__(self, options: ListOptions, encode: Encode) -> None:
-        self.options = options
-        self.encode = encode
-        self.watchers: dict[Watcher[Frame], None] = {}
+        self._options = options
+        self._encode = encode
+        self.watchers: dict[FrameWatcher, None] = {}
+        self.told = 0
+        """The revision of the last frame that all of them were told."""
+        self._frames: list[Frame] = []
+        self._size = 0
+        self._batch: Batch | None = None
+        self._rest: Iterator[FrameWatcher] = iter(())
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something that not all were told yet."""
+        return self._batch is not None
 
     def publish(self, events: Sequence[Event]) -> None:
-        frames = list(encoded(self.options, self.encode, events))
-        if frames:
-            size = sum(len(data) for _, data in frames)
-            for watcher in list(self.watchers):
-                watcher.offer(frames, size)
+        """Has all of them told in the loop's next turns: no other request waits for that."""
+        frames = list(encoded(self._options, self._encode, events))
+        self._frames += frames
+        self._size += sum(len(data) for _, data in frames)
+        if self._size > watchers.BYTES_LIMIT or len(self._frames) > watchers.FRAMES_LIMIT:
+            self._give_up()
+        elif self._frames and self._batch is None:
+            self._begin()
+
+    def _give_up(self) -> None:
+        """There are more changes than so many watchers can be told of."""
+        self._frames, self._size = [], 0
+        for watcher in list(self.watchers):
+            watcher.abort()
+
+    def _begin(self) -> None:
+        # Who joins from now on learns of these events from the past, with which a watch begins.
+        self._batch, self._rest = Batch(self._frames), iter(list(self.watchers))
+        self._frames, self._size = [], 0
+        asyncio.get_running_loop().call_soon(self._tell_some, self._batch)
+
+    def _tell_some(self, batch: Batch) -> None:
+        count = max(1, min(_AT_A_TIME, _BYTES_AT_A_TIME // len(batch.data)))
+        some = list(islice(self._rest, count))
+        for watcher in some:
+            watcher.tell(batch)
+        if some:
+            asyncio.get_running_loop().call_soon(self._tell_some, batch)
+            return
+        self.told, self._batch = batch.last, None
+        if self._frames:
+            self._begin()
 
 
 class _EventChannel:
@@ -133,7 +112,7 @@ class _EventChannel:
     __slots__ = ("_concerns", "watchers")
 
     def __init__(self, watcher: Watcher[Event], concerns: Callable[[Event], bool]) -> None:
-        self.watchers: dict[Watcher[Event], None] = {watcher: None}
+        self.watchers: dict[Watcher[Any], None] = {watcher: None}
         self._concerns = concerns
 
     def publish(self, events: Sequence[Event]) -> None:
@@ -141,7 +120,7 @@ class _EventChannel:
         if wanted:
             size = sum(len(event.current.value) for event in wanted if event.current)
             for watcher in list(self.watchers):
-                watcher.offer(wanted, size)
+                watcher.collect(wanted, size)
 
 
 def encoded(options: ListOptions, encode: Encode, events: Iterable[Event]) -> Iterable[Frame]:
@@ -163,9 +142,9 @@ class Hub:
 
     def join(
         self, options: ListOptions, *, representation: Hashable, encode: Encode, on_overflow: Callable[[], None]
-    ) -> Watcher[Frame]:
-        """A watcher that collects the frame of every event committed from now on."""
-        watcher = Watcher[Frame](on_overflow)
+    ) -> FrameWatcher:
+        """A watcher that is told the frame of every event committed from now on, and maybe of some before."""
+        watcher = FrameWatcher(on_overflow)
         if self._closed:
             watcher.end()
             return watcher
@@ -187,13 +166,20 @@ class Hub:
         self._channels[watcher] = _EventChannel(watcher, concerns)
         return watcher
 
+    def told(self, watcher: FrameWatcher, revision: int) -> int:
+        """Up to where a watcher was told all there is, if ``revision`` is the last that was committed."""
+        channel = self._channels.get(self._keys.get(watcher))
+        if isinstance(channel, _Channel) and channel.busy:
+            return max(watcher.seen, channel.told)
+        return revision
+
     def leave(self, watcher: Watcher[Any]) -> None:
         """Forgets a watcher. Idempotent."""
         watcher.end()
         key = self._keys.pop(watcher, None)
         if key is not None:
             channel = self._channels[key]
-            del channel.watchers[watcher]
+            del channel.watchers[watcher]  # type: ignore[arg-type]  # its key leads to its own channel
             if not channel.watchers:
                 del self._channels[key]
 

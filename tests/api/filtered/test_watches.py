@@ -299,7 +299,7 @@ def test_without_filtered_lists_a_lost_right_ends_the_watch(serve: Callable[...,
 def test_a_slow_watcher_is_ended_as_any_other(
     client: InProcessClient, rights: Rights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusterregistry.registry.watching.FRAMES_LIMIT", 3)
+    monkeypatch.setattr("clusterregistry.registry.watchers.FRAMES_LIMIT", 3)
     rights.sees("nobody", "a")
     fill(client, "a")
     headers = [("Authorization", NOBODY["Authorization"])]

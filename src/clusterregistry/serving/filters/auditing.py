@@ -12,7 +12,8 @@ from clusterregistry.apis.meta import errors
 from clusterregistry.audit.levels import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
 from clusterregistry.audit.trails import Audit, Trail
 from clusterregistry.handlers.requests import ClientGoneError, Request
-from clusterregistry.handlers.responses import Answer, Send, Stream, StreamResponse
+from clusterregistry.handlers.responses import Answer, Stream, StreamResponse
+from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.interface import Filter, Handler
 
 _LEFT = errors.bad_request("the client left before its request was complete").status
@@ -68,9 +69,9 @@ def _end(audit: Audit, trail: Trail, request: Request, status: errors.Status) ->
 
 
 def _followed_to_its_end(audit: Audit, trail: Trail, stream: Stream) -> Stream:
-    async def followed(send: Send) -> None:
+    async def followed(outlet: Outlet) -> None:
         try:
-            await stream(send)
+            await stream(outlet)
         finally:
             audit.record(trail, RESPONSE_COMPLETE)
 

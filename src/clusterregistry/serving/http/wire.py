@@ -66,6 +66,13 @@ class Wire:
             self._readable = True
             self._transport.resume_reading()
 
+    def write_at_once(self, data: bytes) -> bool:
+        """Writes unless that would have to wait, or nobody would read it: then says no."""
+        if not self._writable or self.lost or self._transport.is_closing():
+            return False
+        self.write(data)
+        return True
+
     async def drain(self) -> None:
         """Waits until there is room to write, or nobody who would read."""
         while not self._writable and not self.lost:

@@ -6,6 +6,7 @@ import asyncio
 from http import HTTPStatus
 
 from clusterregistry.handlers.responses import TEXT, Answer, Response, StreamResponse
+from clusterregistry.registry.watchers import Batch
 from clusterregistry.serving.http.incoming import Incoming
 from clusterregistry.serving.http.wire import Wire
 
@@ -91,13 +92,48 @@ async def _send_pieces(answer: Response, wire: Wire) -> None:
 
 async def _send_stream(answer: StreamResponse, wire: Wire, *, in_chunks: bool) -> None:
     """In chunks, or for those who do not know them until the connection is closed."""
-
-    async def send_piece(data: bytes) -> None:
-        await wire.drain()
-        if data and not wire.lost:
-            wire.write(b"%x\r\n%b\r\n" % (len(data), data) if in_chunks else data)
-
-    await answer.stream(send_piece)
+    await answer.stream(_Chunks(wire) if in_chunks else _Plain(wire))
     await wire.drain()
     if in_chunks and not wire.lost:
         wire.write(_LAST_CHUNK)
+
+
+class _Plain:
+    """An outlet for clients that know no chunks."""
+
+    __slots__ = ("_wire",)
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def send(self, data: bytes) -> None:
+        await self._wire.drain()
+        if data and not self._wire.lost:
+            self._wire.write(data)
+
+    def offer(self, batch: Batch) -> bool:
+        return self._wire.write_at_once(batch.data)
+
+
+class _Chunks:
+    """An outlet that makes a chunk of each piece."""
+
+    __slots__ = ("_wire",)
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def send(self, data: bytes) -> None:
+        await self._wire.drain()
+        if data and not self._wire.lost:
+            self._wire.write(_chunk(data))
+
+    def offer(self, batch: Batch) -> bool:
+        chunk = batch.on_the_wire
+        if chunk is None:
+            chunk = batch.on_the_wire = _chunk(batch.data)
+        return self._wire.write_at_once(chunk)
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
