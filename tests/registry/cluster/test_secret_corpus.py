@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.registry.cluster.credential_looks import credential_in
+from clusterregistry.registry.cluster.credential_looks import credential_in, finder_for
 from clusterregistry.registry.cluster.secret_lint import LAST_APPLIED
 from tests.api.clients import causes
 from tests.api.in_process import InProcess, InProcessClient
@@ -68,6 +68,28 @@ def test_every_credential_is_known_by_its_looks_also_within_other_text() -> None
 
 def test_nothing_else_gives_an_alarm() -> None:
     assert [(what, found) for what, text in innocent().items() if (found := credential_in(text))] == []
+
+
+def _found_at_once(texts: list[str]) -> list[str]:
+    find = finder_for(texts)
+    return [find(text) if find else "" for text in texts]
+
+
+def test_looking_at_many_texts_at_once_finds_the_same_as_looking_at_each() -> None:
+    others = list(innocent().values())
+    assert _found_at_once(others) == [""] * len(others)
+    for secret in credentials().values():
+        for form in (secret, encoded(secret), f" {secret}\n", *re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", secret)):
+            found = credential_in(form)
+            assert _found_at_once([form]) == [found], form
+            assert _found_at_once([*others[:5], form, *others[5:]]) == [*[""] * 5, found, *[""] * len(others[5:])], form
+
+
+def test_text_in_base64_is_searched_for_all_that_base64_can_hold() -> None:
+    key = next(iter(private_keys().values()))
+    for bare in ("AKIA" + "A1" * 8, "ASIA" + "A1" * 8, "AIza" + "a1" * 18, encoded(key)):
+        for text in (bare + "/" + letters(24), letters(24) + "/" + bare):
+            assert _found_at_once([text]) == [credential_in(text)], text
 
 
 @pytest.mark.parametrize("path", PLACES)

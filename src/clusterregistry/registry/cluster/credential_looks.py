@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import orjson
@@ -84,10 +85,15 @@ _LOOKS = (
     _look("a URL with a password", "://", r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^/?#\s:@]{0,256}:[^/?#\s@]{1,256}@"),
 )
 
+_HINTS = tuple((hint, look) for look in _LOOKS for hint in look.hints)
+_KUBECONFIG_HINT = "Config"
 _KUBECONFIG = re.compile(r"""\bkind["']?\s{0,9}:\s{0,9}["']?Config\b""")
 _KUBECONFIG_USER = re.compile(r"""[\s"'{,](?:token|password)["']?\s{0,9}:\s{0,9}["']?[^\s"'{}\[\],$<:/]{6}""")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{22,}+(?:\s+[A-Za-z0-9+/]++)*+={0,2}")
 """Possibly in lines. The first one is long: words for people, which are such letters too, are not decoded in vain."""
+
+_BARE_HINTS = tuple((hint, look) for hint, look in _HINTS if hint in ("LS0tLS1CRUdJTi", "AKIA", "ASIA", "AIza"))
+"""Of what may stand in text that is base64 as a whole: all other patterns need other letters."""
 
 
 def credential_in(text: str) -> str:
@@ -95,10 +101,31 @@ def credential_in(text: str) -> str:
     return _by_looks(text) or _by_content(text)
 
 
-def _by_looks(text: str) -> str:
+def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
+    """``credential_in`` for these texts alone, much faster; None when none of them holds anything.
+
+    What none of them has a hint of is looked for in none of them, and one search through all of them finds that out.
+    """
+    plain: list[str] = []
+    encoded: list[str] = []
+    for text in texts:
+        (encoded if _is_encoded(text) else plain).append(text)
+    words = "\n".join(plain)
+    looks = _hinted(words, _HINTS) | _hinted("\n".join(encoded), _BARE_HINTS)
+    if not looks and _KUBECONFIG_HINT not in words and not any(map(_by_content, encoded)):
+        return None
+    return lambda text: _by_looks(text, looks) or _by_content(text)
+
+
+def _hinted(text: str, hints: Iterable[tuple[str, _Look]]) -> dict[_Look, None]:
+    """The looks that a text has hints of, in their order."""
+    return dict.fromkeys([look for hint, look in hints if hint in text])
+
+
+def _by_looks(text: str, looks: Iterable[_Look] = _LOOKS) -> str:
     if len(text) < SHORTEST:
         return ""
-    for what, hints, pattern in _LOOKS:
+    for what, hints, pattern in looks:
         for hint in hints:
             if hint in text and any(_is_meant(what, match[0]) for match in pattern.finditer(text)):
                 return what
@@ -113,12 +140,12 @@ def _is_meant(what: str, found: str) -> bool:
 
 
 def _is_kubeconfig_with_user(text: str) -> bool:
-    return "Config" in text and bool(_KUBECONFIG.search(text) and _KUBECONFIG_USER.search(text))
+    return _KUBECONFIG_HINT in text and bool(_KUBECONFIG.search(text) and _KUBECONFIG_USER.search(text))
 
 
 def _by_content(text: str) -> str:
     """Of text that is base64 as a whole, as the data of a Secret is."""
-    if len(text) < 2 * SHORTEST or not _BASE64.fullmatch(text.strip()):
+    if not _is_encoded(text):
         return ""
     try:
         content = _decoded("".join(text.split())).decode()
@@ -126,6 +153,10 @@ def _by_content(text: str) -> str:
         return ""
     what = _by_looks(content)
     return f"{what}, encoded" if what else ""
+
+
+def _is_encoded(text: str) -> bool:
+    return len(text) >= 2 * SHORTEST and _BASE64.fullmatch(text.strip()) is not None
 
 
 def _is_token_header(encoded: str) -> bool:

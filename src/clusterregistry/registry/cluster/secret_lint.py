@@ -8,20 +8,24 @@ configuration of an authentication provider. It is no proof of absence, and no f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from clusterregistry.apis.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.remembering import remembered
-from clusterregistry.registry.cluster.credential_looks import SHORTEST, credential_in
+from clusterregistry.registry.cluster.credential_looks import SHORTEST, credential_in, finder_for
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds the whole object once more: what is wrong in it is reported where it belongs, if it is still there."""
 
 _WARNINGS_LIMIT = 10
 _ADVICE = "store a pointer instead, such as a secret's name or a file's path, and revoke what was sent"
+
+
+Find = Callable[[str], str]
+"""What kind of credential a text holds; empty for none."""
 
 
 class Finding(NamedTuple):
@@ -53,8 +57,14 @@ _POINTER = re.compile(
 
 def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) -> list[Finding]:
     """What looks like a credential, one finding a value. Takes any JSON."""
-    found = [*_in_spec(spec), *_in_map("metadata.labels", labels), *_in_map("metadata.annotations", annotations)]
-    return found or _left_behind(annotations)
+    find = finder_for(_texts([spec, labels, annotations]))
+    if find is None:  # as nearly always: then it does not matter where which text is
+        return list(_by_keys(spec))
+    in_maps = [
+        *_in_map("metadata.labels", labels, find),
+        *_in_map("metadata.annotations", annotations, find),
+    ]
+    return [*_in_spec(spec, find), *in_maps] or _left_behind(annotations, find)
 
 
 def warnings(findings: list[Finding]) -> list[str]:
@@ -72,13 +82,31 @@ def errors(findings: list[Finding]) -> list[FieldError]:
     return [field_errors.forbidden(path, f"looks like {what}; {_ADVICE}") for path, what in findings]
 
 
-def _in_spec(spec: Any) -> Iterator[Finding]:
+def _texts(values: list[Any]) -> list[str]:
+    """All texts in JSON values that are long enough to hold anything. Adds to ``values`` what is in them."""
+    texts: list[str] = []
+    for value in values:  # grows as it is walked: without recursion, as in ``_strings``
+        if type(value) is str:
+            if len(value) >= SHORTEST:
+                texts.append(value)
+        elif type(value) is dict:
+            values.extend(value.values())
+        elif type(value) is list:
+            values.extend(value)
+    return texts
+
+
+def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:
     """By looks anywhere, and by key in providers' configuration."""
     seen: set[str] = set()
     for place, text in _strings("spec", spec):
-        if what := _in_bundle(text) if place[1] == "caBundle" else credential_in(text):
+        if what := _in_bundle(text) if place[1] == "caBundle" else find(text):
             seen.add(path := _rendered(place))
             yield Finding(path, what)
+    yield from _by_keys(spec, seen)
+
+
+def _by_keys(spec: Any, seen: Collection[str] = ()) -> Iterator[Finding]:
     for path, key, value in _provider_config(spec):
         if path not in seen and (what := _by_key(key, value)):
             yield Finding(path, what)
@@ -128,16 +156,16 @@ def _provider_config(spec: Any) -> Iterator[tuple[str, str, str]]:
                 yield f"spec.authInfo.providers[{index}].config.{key}", key, value
 
 
-def _in_map(path: str, texts: Any) -> Iterator[Finding]:
+def _in_map(path: str, texts: Any, find: Find) -> Iterator[Finding]:
     for key, value in texts.items() if isinstance(texts, dict) else ():
-        if key != LAST_APPLIED and isinstance(value, str) and (what := credential_in(value)):
+        if key != LAST_APPLIED and isinstance(value, str) and (what := find(value)):
             yield Finding(f"{path}[{key}]", what)
 
 
-def _left_behind(annotations: Any) -> list[Finding]:
+def _left_behind(annotations: Any, find: Find) -> list[Finding]:
     """What only the last applied configuration holds by now."""
     text = annotations.get(LAST_APPLIED) if isinstance(annotations, dict) else None
-    what = credential_in(text) if isinstance(text, str) else ""
+    what = find(text) if isinstance(text, str) else ""
     return [Finding(f"metadata.annotations[{LAST_APPLIED}]", what)] if what else []
 
 
