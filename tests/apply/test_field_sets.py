@@ -12,7 +12,6 @@ from clusterregistry.apply.field_sets import (
     as_member,
     below,
     difference,
-    fitting,
     intersection,
     is_atomic,
     is_member,
@@ -22,6 +21,7 @@ from clusterregistry.apply.field_sets import (
     with_structs,
     without_parts,
 )
+from clusterregistry.apply.fitting import compile_fitting
 from tests.apply.schemas import SCHEMA, SPEC
 
 A_LEAF: dict[str, Any] = {"f:a": {}}
@@ -29,6 +29,12 @@ B_LEAF: dict[str, Any] = {"f:b": {}}
 A_WITH_X: dict[str, Any] = {"f:a": {".": {}, "f:x": {}}}
 ONLY_X: dict[str, Any] = {"f:a": {"f:x": {}}}
 ONLY_Y: dict[str, Any] = {"f:a": {"f:y": {}}}
+
+
+def fitted(fields: dict[str, Any]) -> dict[str, Any]:
+    fit = compile_fitting(SCHEMA)
+    assert fit is not None
+    return fit(fields)
 
 
 def test_an_empty_node_and_one_with_itself_are_members() -> None:
@@ -122,7 +128,7 @@ def test_what_adds_nothing_or_takes_nothing_gives_back_the_operand() -> None:
     assert difference(fields, {}) is fields
     assert difference(fields, {"f:c": {}, "f:a": {"f:y": {}}}) is fields
     assert without_parts(fields, frozenset({"c"})) is fields
-    assert fitting(fields, SCHEMA) is fields
+    assert fitted(fields) is fields
 
 
 def test_a_result_shares_the_parts_that_it_does_not_change() -> None:
@@ -238,7 +244,7 @@ def test_of_what_is_atomic_no_parts_are_owned() -> None:
         "f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {".": {}, "f:name": {}}}},
     }
     before = copy.deepcopy(fields)
-    assert fitting(fields, SCHEMA) == {
+    assert fitted(fields) == {
         "f:spec": {
             "f:atomicStruct": {},
             "f:atomicMap": {},
@@ -253,7 +259,7 @@ def test_of_what_is_atomic_no_parts_are_owned() -> None:
 
 def test_fields_that_the_schema_does_not_know_stay_as_they_are() -> None:
     fields: dict[str, Any] = {"f:spec": {"f:unknown": {"f:a": {"i:0": {}}}}}
-    assert fitting(fields, SCHEMA) is fields
+    assert fitted(fields) is fields
 
 
 @pytest.mark.parametrize(

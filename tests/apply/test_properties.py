@@ -16,7 +16,6 @@ from clusterregistry.apply.errors import ApplyError, ConflictsError, InvalidConf
 from clusterregistry.apply.field_sets import (
     Fields,
     difference,
-    fitting,
     intersection,
     is_member,
     parse,
@@ -24,6 +23,7 @@ from clusterregistry.apply.field_sets import (
     union,
     with_structs,
 )
+from clusterregistry.apply.fitting import compile_fitting
 from clusterregistry.apply.managed_fields import MOST_UPDATERS
 from clusterregistry.apply.owning import owned
 from clusterregistry.patching import merge_patch
@@ -536,7 +536,9 @@ def test_what_changes_nothing_gives_back_the_operand(one: Node, other: Node) -> 
 @given(SPEC)
 def test_what_is_owned_fits_its_schema_and_structs_are_added_once(spec: Wire) -> None:
     fields = owned(SCHEMA, {"spec": spec})
-    assert fitting(fields, SCHEMA) is fields
+    fit = compile_fitting(SCHEMA)
+    assert fit is not None
+    assert fit(fields) is fields
     extended = with_structs(fields, SCHEMA)
     assert with_structs(extended, SCHEMA) == extended
     assert difference(fields, extended) == {}

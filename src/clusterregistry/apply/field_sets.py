@@ -165,23 +165,6 @@ def with_structs(fields: Fields, schema: Schema | None) -> Fields:
     return extended
 
 
-def fitting(fields: Fields, schema: Schema | None) -> Fields:
-    """The set as it has to be under this schema: of what changes as a whole, no parts are owned.
-
-    It matters when a schema has changed since the set was written, or when a client wrote it.
-    """
-    fitted: Fields | None = None
-    for element, node in fields.items():
-        if not node:
-            continue
-        inner = below(schema, element)
-        proper = LEAF if is_atomic(inner) else fitting(node, inner)
-        if proper is not node:
-            fitted = dict(fields) if fitted is None else fitted
-            fitted[element] = proper
-    return fields if fitted is None else fitted
-
-
 def is_atomic(schema: Schema | None) -> bool:
     """Whether values of this schema have parts that nobody can own one by one."""
     if type(schema) is Array:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.apis.meta.schemas import Array, Object, String
 from clusterregistry.apply import elements
+
+_REMEMBERED = 4096
+_LONGEST_REMEMBERED = 128
 
 
 class NoIdentityError(ValueError):
@@ -32,6 +36,11 @@ def _keyed(schema: Array, item: Any) -> str:
         raise NoIdentityError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         raise NoIdentityError("associative list with keys may not have non-map elements")
+    if len(schema.map_keys) == 1:
+        name = schema.map_keys[0]
+        value = item.get(name)
+        if type(value) is str and len(value) <= _LONGEST_REMEMBERED:
+            return _named(name, value)
     keys = {name: item[name] if name in item else _default(schema, name) for name in schema.map_keys}
     keys = {name: value for name, value in keys.items() if name in item or value is not None}
     if not keys:
@@ -41,6 +50,12 @@ def _keyed(schema: Array, item: Any) -> str:
             "(and doesn't have default values for any key fields)"
         )
     return elements.of_key(keys)
+
+
+@lru_cache(_REMEMBERED)
+def _named(key: str, value: str) -> str:
+    """The element of an item with one key. Remembered: a fleet has few names of conditions."""
+    return elements.of_key({key: value})
 
 
 def _default(schema: Array, name: str) -> str | None:

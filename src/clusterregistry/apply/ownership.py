@@ -14,10 +14,11 @@ from typing import Any
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apply import last_applied, managed_fields
 from clusterregistry.apply.checking import problems_text
-from clusterregistry.apply.comparing import NO_CHANGE, Comparison, compare
+from clusterregistry.apply.comparing import NO_CHANGE, Comparison, compile_compare
 from clusterregistry.apply.conflicts import conflicts_error
 from clusterregistry.apply.errors import InvalidConfigurationError
-from clusterregistry.apply.field_sets import LEAF, SELF, Fields, difference, fitting, intersection, union
+from clusterregistry.apply.field_sets import LEAF, SELF, Fields, difference, intersection, union
+from clusterregistry.apply.fitting import compile_fitting
 from clusterregistry.apply.managed_fields import APPLY, UPDATE, Entry, Identity, MalformedEntryError, Managed
 from clusterregistry.apply.merging import merge, settled
 from clusterregistry.apply.owning import owned
@@ -86,6 +87,9 @@ class Ownership:
         self._hidden = reset_fields | {"apiVersion", "kind"}
         self._now = now
         self._schema = views[api_version].schema
+        hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **dict.fromkeys(self._hidden)}
+        self._compare = {version: compile_compare(view.schema, hidden) for version, view in views.items()}
+        self._fit = {version: compile_fitting(view.schema) for version, view in views.items()}
 
     # Updates
 
@@ -249,15 +253,15 @@ class Ownership:
         return visible
 
     def _changes(self, before: Object, after: Object) -> Comparison:
-        return compare(self._schema, self._visible(before), self._visible(after))
+        return self._compare[self._api_version](_with_metadata(before), _with_metadata(after))
 
     def _changes_for(self, entry: Entry, before: Object, after: Object, changes: Comparison) -> Comparison:
         """The changes in the words of the version in which an entry names its fields."""
         version = entry["apiVersion"]
         if version == self._api_version or changes == NO_CHANGE:
             return changes
-        old, new = (self._visible(self._converted(obj, self._api_version, version)) for obj in (before, after))
-        return compare(self._views[version].schema, old, new)
+        old, new = (_with_metadata(self._converted(obj, self._api_version, version)) for obj in (before, after))
+        return self._compare[version](old, new)
 
     def _converted(self, obj: Object, version: str, other: str) -> Object:
         if version == other:
@@ -269,13 +273,19 @@ class Ownership:
         """The entries of versions that still exist, each fitting its schema."""
         fitted: Managed = {}
         for identity, entry in managed.items():
-            view = self._views.get(entry["apiVersion"])
-            if view is None:
+            version = entry["apiVersion"]
+            if version not in self._fit:
                 continue
-            fields = fitting(entry["fieldsV1"], view.schema)
-            if fields:
-                fitted[identity] = entry if fields is entry["fieldsV1"] else {**entry, "fieldsV1": fields}
+            fit, fields = self._fit[version], entry["fieldsV1"]
+            proper = fit(fields) if fit else fields
+            if proper:
+                fitted[identity] = entry if proper is fields else {**entry, "fieldsV1": proper}
         return fitted
+
+
+def _with_metadata(obj: Object) -> Object:
+    """What an object without metadata lacks is what is in it, not the metadata itself."""
+    return obj if obj.get("metadata") else {**obj, "metadata": {}}
 
 
 def _owned_by_version(managed: Managed, first: str) -> dict[str, Fields]:
