@@ -23,6 +23,7 @@ Warn = Callable[[str], None]
 Type = tuple[str, str]
 """apiVersion and kind."""
 
+_ABSENT: Any = object()
 _SHOWN_LIMIT = 30
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _GO_TYPE_META = (
@@ -179,20 +180,24 @@ def _tidied(scope: KindScope, obj: Object, *, warn: Warn) -> list[str]:
         raise errors.bad_request(_cannot_be_handled(scope, str(error))) from None
 
 
-def tidy(scope: KindScope, obj: Object, *, warn: Warn, patched: bool = False) -> list[str]:
+def tidy(scope: KindScope, obj: Object, *, warn: Warn, known: Object | None = None) -> list[str]:
     """Normalises metadata and drops what the schema does not know. Returns the paths of the unknown fields.
 
+    ``known`` is the stored object that ``obj`` is a patched copy of: parts that are still its very own are tidy.
     Raises ShapeError for metadata of a wrong shape, and for all that does not fit a native kind.
     """
-    metadata, unknown = object_meta.decode(obj.get("metadata"))
-    for text in object_meta.deduplicate_owner_references(metadata, patched=patched):
+    before = known or {}
+    metadata, unknown = object_meta.decode(obj.get("metadata"), before.get("metadata"))
+    for text in object_meta.deduplicate_owner_references(metadata, patched=known is not None):
         warn(text)
     obj["metadata"] = metadata
     if scope.version.decode:
         return unknown + scope.version.decode(obj)
+    untouched = {name: obj.pop(name) for name, part in before.items() if obj.get(name, _ABSENT) is part}
     for text in scope.structural.rename_old_spellings(obj):
         warn(text)
     unknown += scope.structural.prune(obj)
+    obj.update(untouched)
     return unknown
 
 

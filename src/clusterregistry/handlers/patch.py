@@ -80,6 +80,7 @@ class _Patch:
         if media_type == negotiation.JSON_PATCH:
             duplicates = [f"json patch {text}" for text in decoded.strict_errors]
             self._mistakes = [*duplicates, *json_patch.unknown_fields(decoded.value)]
+        self._is_strict = options.field_validation == "Strict"
         self._apply = self._applied_by(media_type)
 
     def __call__(self, old: Object | None) -> Object:
@@ -88,13 +89,15 @@ class _Patch:
             raise scope.store.not_found(name)
         current = scope.version.from_storage(old)
         obj = self._patched(current)
-        shown = json_codec.encode(obj)
         if not isinstance(obj.get("kind"), str) or not obj["kind"]:
+            shown = json_codec.encode(obj)
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
+        # As it is before it is tidied, for errors; there are none after that unless somebody is strict.
+        shown = json_codec.encode(obj) if scope.version.decode or self._is_strict else b""
         try:
-            unknown = tidy(scope, obj, warn=self._request.warnings.add, patched=True)
+            unknown = tidy(scope, obj, warn=self._request.warnings.add, known=current)
         except ShapeError as error:
-            raise _invalid(shown, str(error)) from None
+            raise _invalid(shown or json_codec.encode(obj), str(error)) from None
         self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
         check_name(obj, name)
         self._check_type(obj)
@@ -135,7 +138,7 @@ class _Patch:
 
     def _report(self, mistakes: list[str], shown: bytes) -> None:
         """Duplicate and unknown fields: refused, warned of or ignored as fieldValidation says."""
-        if mistakes and self._options.field_validation == "Strict":
+        if mistakes and self._is_strict:
             raise _invalid(shown, f"strict decoding error: {', '.join(mistakes)}")
         if self._options.field_validation == "Warn":
             for mistake in mistakes:

@@ -420,10 +420,12 @@ def _desired(obj: Object) -> Object:
 def _keep_idle_times(obj: Object, old: Object) -> None:
     """When nothing but the times of managed fields would change, they stay: such a write is none."""
     metadata, before = obj["metadata"], old["metadata"]
-    if differ_only_in_time(metadata.get("managedFields"), before.get("managedFields")):
-        settled = {**metadata, "managedFields": before["managedFields"], "resourceVersion": before["resourceVersion"]}
-        if {**obj, "metadata": settled} == old:
-            metadata["managedFields"] = before["managedFields"]
+    kept = {name: before[name] for name in ("managedFields", "resourceVersion") if name in before}
+    # Nearly every write changes something, and that is found out sooner than what the times are.
+    if {**obj, "metadata": {**metadata, **kept}} == old and differ_only_in_time(
+        metadata.get("managedFields"), before.get("managedFields")
+    ):
+        metadata["managedFields"] = before["managedFields"]
 
 
 def check_resource_version(resource_version: str) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import os
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ async def opened(options: CompletedOptions, stack: contextlib.AsyncExitStack) ->
 
 def now() -> str:
     """The present time as objects carry it."""
-    return times.render(datetime.now(UTC))
+    return times.present()
 
 
 async def open_storage(options: CompletedOptions) -> Storage:

@@ -13,6 +13,7 @@ from clusterregistry.apis.meta.json_types import ShapeError, json_type
 
 Metadata = dict[str, Any]
 
+_ABSENT: Any = object()
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -31,11 +32,12 @@ Decode = Callable[[Any, str, list[str]], Any]
 """Takes a value, its path and the list of unknown paths; None means: leave it out."""
 
 
-def decode(metadata: Any) -> Decoded:
+def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
     """Metadata as a round trip through Go's ObjectMeta leaves it. Raises MetadataError for a wrong type.
 
     What is null or empty is left out, and times are in UTC to the second. Fields come in alphabetical order, as
-    kube-apiserver meets them: of several mistakes the same one is reported.
+    kube-apiserver meets them: of several mistakes the same one is reported. A value that is the very same as in
+    ``known``, metadata that was decoded before, is taken as it is.
     """
     unknown: list[str] = []
     if metadata is None:
@@ -43,11 +45,14 @@ def decode(metadata: Any) -> Decoded:
     if type(metadata) is not dict:
         raise MetadataError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
     decoded: Metadata = {}
+    known = known or {}
     for key in sorted(metadata):
-        field = _FIELDS.get(key)
+        given, field = metadata[key], _FIELDS.get(key)
         if field is None:
             unknown.append(f"metadata.{key}")
-        elif (value := field(metadata[key], key, unknown)) is not None:
+        elif given is known.get(key, _ABSENT):
+            decoded[key] = given
+        elif (value := field(given, key, unknown)) is not None:
             decoded[key] = value
     return Decoded(decoded, unknown)
 

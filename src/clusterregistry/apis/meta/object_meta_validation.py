@@ -9,6 +9,7 @@ from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.names import SUBDOMAINS, NameRule, label_key_errors, label_value_errors, size
 from clusterregistry.apis.meta.object_meta import Metadata
+from clusterregistry.apis.meta.remembering import remembered
 
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all annotation keys and values together."""
@@ -120,7 +121,8 @@ def _validate_common(metadata: Metadata, old: Metadata | None = None) -> list[Fi
 
 def _validate_managed_fields_entry(entry: Metadata, field: str) -> list[FieldError]:
     """What ``apply`` does not see to: names that a client made up."""
-    errors = validate_field_manager(entry.get("manager", ""), f"{field}.manager")
+    manager = entry.get("manager", "")
+    errors = [] if _is_field_manager(manager) else validate_field_manager(manager, f"{field}.manager")
     if len(entry.get("subresource", "")) > _SUBRESOURCE_LIMIT:
         errors.append(field_errors.too_long(f"{field}.subresource", _SUBRESOURCE_LIMIT))
     return errors
@@ -136,11 +138,18 @@ def validate_field_manager(manager: str, field: str) -> list[FieldError]:
     return [field_errors.invalid(field, manager, f"invalid character U+{ord(character):04X} (at position {index})")]
 
 
+@remembered(1024)
+def _is_field_manager(manager: str) -> bool:
+    return not validate_field_manager(manager, "")
+
+
 def validate_labels(labels: dict[str, str], field: str = "metadata.labels") -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += [field_errors.invalid(field, key, message) for message in label_key_errors(key)]
-        errors += [field_errors.invalid(field, value, message) for message in label_value_errors(value)]
+        if wrong := label_key_errors(key):
+            errors += [field_errors.invalid(field, key, message) for message in wrong]
+        if wrong := label_value_errors(value):
+            errors += [field_errors.invalid(field, value, message) for message in wrong]
     return errors
 
 
@@ -150,7 +159,8 @@ def validate_annotations(annotations: dict[str, str], field: str = "metadata.ann
     for key, value in annotations.items():
         total += size(key) + size(value)
         # Annotation keys may have capitals even in the prefix.
-        errors += [field_errors.invalid(field, key, message) for message in label_key_errors(key.lower())]
+        if wrong := label_key_errors(key.lower()):
+            errors += [field_errors.invalid(field, key, message) for message in wrong]
     if total > ANNOTATIONS_LIMIT:
         errors.append(field_errors.too_long(field, ANNOTATIONS_LIMIT))
     return errors

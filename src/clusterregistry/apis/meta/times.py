@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time as clock
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 ZERO = "0001-01-01T00:00:00Z"
 """Go's zero time: on the wire it counts as absent."""
@@ -51,6 +53,16 @@ def normalise(text: str) -> str:
 def render(time: datetime) -> str:
     """An aware time on the wire."""
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def present() -> str:
+    """The present time on the wire: every write asks for it, so it is rendered once a second."""
+    return _rendered(int(clock.time()))
+
+
+@lru_cache(maxsize=1)
+def _rendered(second: int) -> str:
+    return render(datetime.fromtimestamp(second, UTC))
 
 
 def _in_utc(text: str, match: re.Match[str]) -> datetime:

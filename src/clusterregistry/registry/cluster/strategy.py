@@ -46,7 +46,7 @@ class ClusterStrategy:
         # What did not change is not held against the client: rules may have become stricter since.
         errors = _STRUCTURAL.validate(obj, old)
         if obj.get("spec") != old.get("spec"):
-            errors += validate_spec_update(obj, old) + validate_spec(obj)
+            errors += validate_spec_update(obj, old) + validate_spec(obj, old)
         return errors + self._rejected(obj, old)
 
     def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:

@@ -32,10 +32,15 @@ _PEM_BLOCK = re.compile(rb"-----BEGIN ([^\r\n]*?)-----.*?-----END \1-----", re.D
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [^\r\n]*PRIVATE KEY( BLOCK)?-----")
 
 
-def validate_spec(cluster: dict[str, Any]) -> list[FieldError]:
-    """Everything in the spec that the schema lets through and that is still wrong."""
-    endpoints = _child(_child(cluster, "spec"), "kubernetesApiEndpoints")
+def validate_spec(cluster: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
+    """Everything in the spec that the schema lets through and that is still wrong.
+
+    Endpoints that equal those of ``old`` are known to be good.
+    """
+    endpoints = _endpoints(cluster)
     errors: list[FieldError] = []
+    if old and endpoints == _endpoints(old):
+        return errors
     for index, endpoint in enumerate(_items(endpoints, "serverEndpoints")):
         errors += _validate_endpoint(endpoint, f"{ENDPOINTS}.serverEndpoints[{index}]")
     bundle = endpoints.get("caBundle")
@@ -171,6 +176,10 @@ def _is_ip(text: str) -> bool:
     except (OSError, ValueError):  # ValueError: characters that no address can have
         return False
     return True
+
+
+def _endpoints(cluster: dict[str, Any]) -> dict[str, Any]:
+    return _child(_child(cluster, "spec"), "kubernetesApiEndpoints")
 
 
 def _child(value: Any, key: str) -> dict[str, Any]:
