@@ -32,16 +32,19 @@ def problems_text(schema: schemas.Object, configuration: dict[str, Any]) -> str:
 def _problems(schema: Schema, value: Any, path: str) -> list[Problem]:
     if value is None:
         return []
-    match schema:
-        case schemas.Object():
-            return _struct_problems(schema, value, path) if isinstance(value, dict) else [_expected("map", value, path)]
-        case schemas.Map(values=values):
-            if not isinstance(value, dict):
-                return [_expected("map", value, path)]
-            return [each for name in sorted(value) for each in _problems(values, value[name], f"{path}.{name}")]
-        case Array():
-            return _list_problems(schema, value, path) if isinstance(value, list) else [_expected("list", value, path)]
+    if type(schema) is schemas.String and type(value) is str:  # as nearly all values are
+        return []
+    if type(schema) is schemas.Object:
+        return _struct_problems(schema, value, path) if isinstance(value, dict) else [_expected("map", value, path)]
+    if type(schema) is schemas.Map:
+        return _map_problems(schema, value, path) if isinstance(value, dict) else [_expected("map", value, path)]
+    if type(schema) is Array:
+        return _list_problems(schema, value, path) if isinstance(value, list) else [_expected("list", value, path)]
     return _scalar_problems(schema, value, path)
+
+
+def _map_problems(schema: schemas.Map, value: dict[str, Any], path: str) -> list[Problem]:
+    return [each for name in sorted(value) for each in _problems(schema.values, value[name], f"{path}.{name}")]
 
 
 def _struct_problems(schema: schemas.Object, value: dict[str, Any], path: str) -> list[Problem]:

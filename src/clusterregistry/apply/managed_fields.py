@@ -123,6 +123,8 @@ def _position(entry: Entry) -> tuple[str, str, str, str, str]:
 
 def merge_oldest(managed: Managed) -> None:
     """Merges the oldest entries of updates, version by version, until there are no more than MOST_UPDATERS."""
+    if len(managed) <= MOST_UPDATERS:
+        return
     updaters = [identity for identity in managed if identity.operation == UPDATE]
     surplus = len(updaters) - MOST_UPDATERS
     if surplus <= 0:

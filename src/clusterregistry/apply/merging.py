@@ -35,6 +35,9 @@ def _settled_map(
 ) -> dict[str, Any]:
     kept = {}
     for name, each in value.items():
+        if each is live.get(name) and each is not None:
+            kept[name] = each
+            continue
         part = _part(schema, name)
         if each is None and type(part) in _CONTAINERS:
             each = applied.get(name)  # noqa: PLW2901 - empty in place of emptied

@@ -49,7 +49,7 @@ class Application:
         self._report()
         if old is None:
             self._check_new(obj)
-        obj["metadata"] = _normalised(obj["metadata"])
+        obj["metadata"] = _normalised(obj["metadata"], old and old["metadata"])
         check_name(obj, name)
         return scope.version.to_storage(obj)
 
@@ -94,10 +94,10 @@ def _configuration(value: Any) -> Object:
     return value
 
 
-def _normalised(metadata: Object) -> Object:
+def _normalised(metadata: Object, known: Object | None) -> Object:
     managed = metadata.pop("managedFields", None)
     try:
-        normal = object_meta.decode(metadata).metadata
+        normal = object_meta.decode(metadata, known).metadata
     except MetadataError as error:
         raise errors.bad_request(str(error)) from None
     return {**normal, "managedFields": managed} if managed else normal

@@ -280,7 +280,7 @@ class Store:
     def _update_errors(self, obj: Object, old: Object, strategy: Strategy) -> list[FieldError]:
         """As kube-apiserver does: registry and strategy both validate metadata, and the answer has causes twice."""
         metadata = obj["metadata"]
-        common = object_meta_validation.validate_create(metadata, self.resource.names)
+        common = object_meta_validation.validate_create(metadata, self.resource.names, known=old["metadata"])
         changed = object_meta_validation.validate_update(metadata, old["metadata"])
         particular = strategy.validate_update(obj, old)
         if not self.resource.native:

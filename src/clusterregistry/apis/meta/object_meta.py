@@ -188,7 +188,8 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
     if value is not None and type(value) is not dict:
         raise _mismatch(value, "managedFields", "v1.ManagedFieldsEntry")
     given = value or {}
-    unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
+    if not given.keys() <= _MANAGED_FIELDS_ENTRY.keys():
+        unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
     return {
         key: item
         for key, field in _MANAGED_FIELDS_ENTRY.items()

@@ -25,16 +25,22 @@ _STANDARD_FINALIZERS = frozenset((ORPHAN, FOREGROUND, "kubernetes"))
 _SERVER_SET = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
-    """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
+def validate_create(
+    metadata: Metadata, names: NameRule = SUBDOMAINS, *, known: Metadata | None = None
+) -> list[FieldError]:
+    """What is wrong with the metadata of a new, root-scoped object whose name is already generated.
+
+    Or with that of any object, as a whole: then ``known`` is what was validated before.
+    """
     errors = _validate_names(metadata, names)
     if metadata.get("namespace"):
         errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
     if (generation := metadata.get("generation", 0)) < 0:
         detail = "must be greater than or equal to 0"
         errors.append(field_errors.invalid("metadata.generation", generation, detail))
-    errors += _validate_common(metadata)
-    errors += validate_finalizers(metadata.get("finalizers", ()))
+    errors += _validate_common(metadata, known)
+    if finalizers := metadata.get("finalizers"):
+        errors += validate_finalizers(finalizers)
     return errors
 
 
@@ -109,7 +115,7 @@ def _validate_common(metadata: Metadata, old: Metadata | None = None) -> list[Fi
         detail = "may not be set; objects are named by metadata.name"
         errors.append(field_errors.forbidden("metadata.clusterName", detail))
     if (labels := metadata.get("labels")) and labels != known.get("labels"):
-        errors += validate_labels(labels)
+        errors += validate_labels(labels, known=known.get("labels"))
     if (annotations := metadata.get("annotations")) and annotations != known.get("annotations"):
         errors += validate_annotations(annotations)
     if references := metadata.get("ownerReferences"):
@@ -143,9 +149,14 @@ def _is_field_manager(manager: str) -> bool:
     return not validate_field_manager(manager, "")
 
 
-def validate_labels(labels: dict[str, str], field: str = "metadata.labels") -> list[FieldError]:
+def validate_labels(
+    labels: dict[str, str], field: str = "metadata.labels", *, known: dict[str, str] | None = None
+) -> list[FieldError]:
+    """``known`` are labels that were validated before."""
     errors: list[FieldError] = []
     for key, value in labels.items():
+        if known and known.get(key) == value:
+            continue
         if wrong := label_key_errors(key):
             errors += [field_errors.invalid(field, key, message) for message in wrong]
         if wrong := label_value_errors(value):

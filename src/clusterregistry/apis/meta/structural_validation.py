@@ -78,7 +78,8 @@ def _object_check(schema: schemas.Object) -> Check:
                 continue
             if found := below(item):
                 problems += under(f".{key}", found)
-        problems += [Problem(f".{key}", _required) for key in required if key not in value]
+        if required:
+            problems += [Problem(f".{key}", _required) for key in required if key not in value]
         return problems or None
 
     return check
@@ -129,9 +130,11 @@ def _string_check(schema: schemas.String) -> Check:
     rules = tuple(_string_rules(schema))
 
     def check(value: Any) -> Problems:
-        problems = [] if type(value) is str else [_wrong_string(value, schema.format)]
-        problems += [problem for rule in rules if (problem := rule(value))]
-        return problems or None
+        problems = None if type(value) is str else [_wrong_string(value, schema.format)]
+        for rule in rules:
+            if problem := rule(value):
+                problems = [*(problems or ()), problem]
+        return problems
 
     return check
 

@@ -5,7 +5,6 @@ Every function takes any JSON value; what has the wrong type is the schema's to 
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 import socket
@@ -67,6 +66,7 @@ def server_address_error(address: str) -> str:
     return "must be a host, host:port, IP, IP:port ([IP]:port for IPv6) or an http or https URL"
 
 
+@remembered(1024)
 def client_cidr_error(cidr: str) -> str:
     """Why ``cidr`` is no range of addresses; empty when it is one. Host bits may be set, as Go allows."""
     address, _, bits = cidr.partition("/")
@@ -84,13 +84,13 @@ def ca_bundle_error(bundle: str) -> str:
     and a fleet shares few authorities.
     """
     try:
-        decoded = base64.b64decode(bundle, validate=True)
-    except (binascii.Error, ValueError):
+        decoded = binascii.a2b_base64(bundle, strict_mode=True)
+    except ValueError:
+        return ""
+    if b"-----BEGIN" not in decoded:
         return ""
     if _PRIVATE_KEY.search(decoded):
         return "holds a private key; it must hold certificates only, and the key that was sent should be replaced"
-    if b"-----BEGIN" not in decoded:
-        return ""
     return _pem_error(decoded)
 
 
