@@ -192,8 +192,8 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
         unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
     return {
         key: item
-        for key, field in _MANAGED_FIELDS_ENTRY.items()
-        if key in given and (item := field(given[key], f"managedFields.{key}", unknown)) is not None
+        for key, path_of_field, field in _ENTRY_FIELDS
+        if key in given and (item := field(given[key], path_of_field, unknown)) is not None
     }
 
 
@@ -224,6 +224,8 @@ _MANAGED_FIELDS_ENTRY: dict[str, Decode] = {
     "subresource": _string,
     "time": _time,
 }
+
+_ENTRY_FIELDS = tuple((key, f"managedFields.{key}", field) for key, field in _MANAGED_FIELDS_ENTRY.items())
 
 _FIELDS: dict[str, Decode] = {
     "annotations": _string_map,

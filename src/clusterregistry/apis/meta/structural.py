@@ -33,10 +33,8 @@ class Structural:
 
     def rename_old_spellings(self, obj: Object) -> list[str]:
         """Gives former property names their present ones, in place; a warning for each. ``prune`` comes after."""
-        warnings: list[str] = []
-        if self._rename:
-            self._rename(obj, "", warnings)
-        return warnings
+        warnings = self._rename(obj) if self._rename else None
+        return [text.removeprefix(".") for text in warnings] if warnings else []
 
     def prune(self, obj: Object) -> list[str]:
         """Removes, in place, what the schema does not know, and returns its sorted paths.

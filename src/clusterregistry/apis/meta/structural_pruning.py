@@ -1,7 +1,7 @@
 """Schemas compiled to functions that rename, prune and normalise values in place.
 
-Paths are built only for what is reported: a pruner returns paths relative to its value (``.key``, ``[0]``),
-and each level puts itself in front of them.
+Paths are built only for what is reported: a function returns paths relative to its value (``.key``, ``[0]``), or
+texts that begin with one, and each level puts itself in front of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterregistry.apis.meta.integers import whole
 from clusterregistry.apis.meta.schemas import Schema
 
 Pruner = Callable[[Any], list[str] | None]
-Renamer = Callable[[Any, str, list[str]], None]
+Renamer = Callable[[Any], list[str] | None]
 
 _COMPOUND = frozenset((dict, list))
 
@@ -36,7 +36,7 @@ def compile_pruner(schema: Schema, untouched: frozenset[str] = frozenset()) -> P
 
 
 def compile_renamer(schema: Schema) -> Renamer | None:
-    """A function that renames old spellings in place and appends a warning for each; None where there are none."""
+    """A function that renames old spellings in place and returns a warning for each; None where there are none."""
     match schema:
         case schemas.Object():
             return _object_renamer(schema)
@@ -151,37 +151,34 @@ def _object_renamer(schema: schemas.Object) -> Renamer | None:
     if not below and not spellings:
         return None
 
-    def rename(value: Any, path: str, warnings: list[str]) -> None:
+    def rename(value: Any) -> list[str] | None:
         if type(value) is not dict:
-            return
-        for old, new in spellings.items():
-            if old in value:
-                warnings.append(_rename_one(value, old, new, path))
+            return None
+        warnings = [_rename_one(value, old, new) for old, new in spellings.items() if old in value]
         for name, renamer in below.items():
-            if name in value:
-                renamer(value[name], _joined(path, name), warnings)
+            if name in value and (found := renamer(value[name])):
+                warnings.extend(f".{name}{text}" for text in found)
+        return warnings
 
     return rename
 
 
-def _rename_one(value: dict[str, Any], old: str, new: str, path: str) -> str:
+def _rename_one(value: dict[str, Any], old: str, new: str) -> str:
     """Moves ``old`` to ``new`` and returns the warning. Where both are given the present name wins."""
     former = value.pop(old)
-    where = _joined(path, old)
     if new in value:
-        return f"{where}: deprecated and ignored, as {new} is given too"
+        return f".{old}: deprecated and ignored, as {new} is given too"
     value[new] = former
-    return f"{where}: deprecated, use {new}"
+    return f".{old}: deprecated, use {new}"
 
 
 def _array_renamer(renamer: Renamer | None) -> Renamer | None:
     if renamer is None:
         return None
 
-    def rename(value: Any, path: str, warnings: list[str]) -> None:
-        if type(value) is list:
-            for index, item in enumerate(value):
-                renamer(item, f"{path}[{index}]", warnings)
+    def rename(value: Any) -> list[str] | None:
+        items = enumerate(value) if type(value) is list else ()
+        return [f"[{index}]{text}" for index, item in items for text in renamer(item) or ()]
 
     return rename
 
@@ -190,13 +187,8 @@ def _map_renamer(renamer: Renamer | None) -> Renamer | None:
     if renamer is None:
         return None
 
-    def rename(value: Any, path: str, warnings: list[str]) -> None:
-        if type(value) is dict:
-            for key, item in value.items():
-                renamer(item, _joined(path, key), warnings)
+    def rename(value: Any) -> list[str] | None:
+        items = value.items() if type(value) is dict else ()
+        return [f".{key}{text}" for key, item in items for text in renamer(item) or ()]
 
     return rename
-
-
-def _joined(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key

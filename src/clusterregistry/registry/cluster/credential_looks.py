@@ -5,7 +5,6 @@ Made so that it hardly costs anything for the many texts that are none, and line
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable
@@ -112,7 +111,7 @@ def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
         (encoded if _is_encoded(text) else plain).append(text)
     words = "\n".join(plain)
     looks = _hinted(words, _HINTS) | _hinted("\n".join(encoded), _BARE_HINTS)
-    if not looks and _KUBECONFIG_HINT not in words and not any(map(_by_content, encoded)):
+    if not looks and _KUBECONFIG_HINT not in words and not any(map(_encoded_in, encoded)):
         return None
     return lambda text: _by_looks(text, looks) or _by_content(text)
 
@@ -145,8 +144,10 @@ def _is_kubeconfig_with_user(text: str) -> bool:
 
 def _by_content(text: str) -> str:
     """Of text that is base64 as a whole, as the data of a Secret is."""
-    if not _is_encoded(text):
-        return ""
+    return _encoded_in(text) if _is_encoded(text) else ""
+
+
+def _encoded_in(text: str) -> str:
     try:
         content = _decoded("".join(text.split())).decode()
     except UnicodeDecodeError:
@@ -171,6 +172,6 @@ def _decoded(encoded: str) -> bytes:
     bare = encoded.rstrip("=")
     whole = bare[: len(bare) // 4 * 4] if len(bare) % 4 == 1 else bare + "=" * (-len(bare) % 4)
     try:
-        return base64.b64decode(whole)
+        return binascii.a2b_base64(whole)
     except binascii.Error:
         return b""
