@@ -40,17 +40,29 @@ class Reader:
 
     def __init__(self, endpoints: Endpoints, range_: Range) -> None:
         self._endpoints, self._range = endpoints, range_
-        self._asking: asyncio.Task[int] | None = None
+        self._waiting: list[asyncio.Future[int]] = []
+        self._asking: asyncio.Task[None] | None = None
 
-    async def revision(self) -> int:
+    def revision(self) -> asyncio.Future[int]:
         """The current one. Those who ask at the same time share a request that begins after each of them asked."""
-        if self._asking is not None:
-            await asyncio.wait([self._asking])
-        # Who was woken first has begun another one by now.
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask())
-            self._asking.add_done_callback(_noticed)
-        return await asyncio.shield(self._asking)
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_for_all())
+        return answer
+
+    async def _ask_for_all(self) -> None:
+        """One question after the other, each for all who wait when it begins."""
+        while waiting := self._waiting:
+            self._waiting = []
+            outcome: int | Exception
+            try:
+                outcome = await self._ask()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
+                outcome = error
+            for answer in waiting:
+                _settle(answer, outcome)
+        self._asking = None
 
     async def _ask(self) -> int:
         request = messages.RangeRequest(key=self._range.key(_NOWHERE), limit=1)
@@ -188,7 +200,10 @@ class Reader:
         return int((await self._endpoints.call("range", request)).count)
 
 
-def _noticed(task: asyncio.Task[int]) -> None:
-    """An error is not complained about when nobody waits for the answer any longer."""
-    if not task.cancelled():
-        task.exception()
+def _settle(answer: asyncio.Future[int], outcome: int | Exception) -> None:
+    if answer.done():  # who asked has given up
+        return
+    if isinstance(outcome, Exception):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
