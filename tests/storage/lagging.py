@@ -52,11 +52,11 @@ class Lagging:
     async def create(self, key: str, value: bytes) -> int:
         return await self._inner.create(key, value)
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
-        return await self._inner.update(key, value, expected=expected)
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
+        return await self._inner.update(key, value, expected=expected, known=known)
 
-    async def delete(self, key: str, *, expected: int) -> int:
-        return await self._inner.delete(key, expected=expected)
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
+        return await self._inner.delete(key, expected=expected, known=known)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         return await self._inner.history(prefix, after=after, limit=limit)

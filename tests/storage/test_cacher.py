@@ -49,11 +49,11 @@ class Spy:
     async def create(self, key: str, value: bytes) -> int:
         return await self.inner.create(key, value)
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
-        return await self.inner.update(key, value, expected=expected)
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
+        return await self.inner.update(key, value, expected=expected, known=known)
 
-    async def delete(self, key: str, *, expected: int) -> int:
-        return await self.inner.delete(key, expected=expected)
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
+        return await self.inner.delete(key, expected=expected, known=known)
 
     async def compact(self, revision: int) -> None:
         await self.inner.compact(revision)

@@ -75,7 +75,7 @@ async def test_writes_during_a_backup_neither_wait_nor_make_it_begin_anew(
     sqlite: SQLiteStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backing_up, "_PAGES", 1)
-    await sqlite.create("/a", b"x" * 50_000)
+    await sqlite.create("/a", b"x" * 100_000)
     loop, seen = asyncio.get_running_loop(), []
 
     def write_meanwhile(done: int, total: int) -> None:
@@ -145,7 +145,7 @@ def test_a_damaged_database_gives_no_backup(database: Path, tmp_path: Path) -> N
 
 def test_damage_that_does_not_hinder_the_copying_is_found_all_the_same(database: Path, tmp_path: Path) -> None:
     with database.open("r+b") as file:
-        file.seek(4096 + 7)  # how many bytes in the middle of the page are fragments
+        file.seek(schema.PAGE_BYTES + 7)  # how many bytes in the middle of the page are fragments
         file.write(b"\x09")
     with pytest.raises(StorageUnavailable, match=r"is damaged: Fragmentation of \d+ bytes") as refused:
         take(database, tmp_path / "backup.db")
@@ -167,8 +167,8 @@ def bytes_of(path: Path) -> bytes:
 def damage(path: Path) -> None:
     """Overwrites the page of the log's rows."""
     with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 4096)
+        file.seek(schema.PAGE_BYTES)
+        file.write(b"\xff" * schema.PAGE_BYTES)
 
 
 # Restoring

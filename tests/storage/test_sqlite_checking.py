@@ -12,6 +12,7 @@ import pytest
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import SQLiteStorage, checking, measuring
 from clusterregistry.storage.sqlite.checking import check_at_start
+from clusterregistry.storage.sqlite.schema import PAGE_BYTES
 
 
 def ignore(_: int, __: int) -> None:
@@ -34,8 +35,8 @@ def change(path: Path, *statements: str) -> None:
 
 def overwrite_a_page(path: Path) -> None:
     with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 4096)
+        file.seek(PAGE_BYTES)
+        file.write(b"\xff" * PAGE_BYTES)
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def test_a_key_that_is_no_text_is_told_and_does_not_end_the_check(database: Path
 
 def test_what_sqlite_finds_is_told(database: Path) -> None:
     with database.open("r+b") as file:
-        file.seek(4096 + 7)  # how many bytes in the middle of the page are fragments
+        file.seek(PAGE_BYTES + 7)  # how many bytes in the middle of the page are fragments
         file.write(b"\x09")
     (told,) = found(database)
     assert told.startswith("Fragmentation of ")

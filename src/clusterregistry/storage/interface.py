@@ -94,11 +94,15 @@ class Storage(Protocol):
     async def create(self, key: str, value: bytes) -> int:
         """Adds a key and returns its revision, once durable. Raises KeyExists."""
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
-        """Replaces the value if the key is at revision ``expected``. Raises KeyNotFound, RevisionConflict."""
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
+        """Replaces the value if the key is at revision ``expected``. Raises KeyNotFound, RevisionConflict.
 
-    async def delete(self, key: str, *, expected: int) -> int:
-        """Removes the key if it is at revision ``expected``. Raises KeyNotFound, RevisionConflict."""
+        Who has the key at that revision, as this store told it, may say so (``known``): the store then need not read it
+        to tell of the change. It counts for nothing else, and at another revision for nothing at all.
+        """
+
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
+        """Removes the key if it is at revision ``expected``. ``known`` as for ``update``. Raises what that raises."""
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         """The events with a revision above ``after``, up to ``revision``: the oldest ``limit`` (0: all) of them.

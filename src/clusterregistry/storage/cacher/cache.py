@@ -109,13 +109,13 @@ class Cacher:
         self._check_open()
         return await self._backend.create(key, value)
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()
-        return await self._backend.update(key, value, expected=expected)
+        return await self._backend.update(key, value, expected=expected, known=known or self.peek(key))
 
-    async def delete(self, key: str, *, expected: int) -> int:
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()
-        return await self._backend.delete(key, expected=expected)
+        return await self._backend.delete(key, expected=expected, known=known or self.peek(key))
 
     def subscribe(
         self,

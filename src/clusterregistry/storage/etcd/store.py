@@ -140,11 +140,11 @@ class EtcdStorage:
         self._check_open()
         return await self._writer.create(key, value)
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:  # noqa: ARG002 - etcd knows
         self._check_open()
         return await self._writer.update(key, value, expected=expected)
 
-    async def delete(self, key: str, *, expected: int) -> int:
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:  # noqa: ARG002 - as above
         self._check_open()
         return await self._writer.delete(key, expected=expected)
 

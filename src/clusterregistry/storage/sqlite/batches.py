@@ -6,6 +6,8 @@ import sqlite3
 from asyncio import Future
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
 
 from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError, StorageUnavailable
 from clusterregistry.storage.interface import Event, KeyValue
@@ -14,7 +16,10 @@ from clusterregistry.storage.sqlite.live_keys import LiveKeys
 Row = tuple[int, str, int, bytes | None]
 """revision, key, prev_revision, value: in the order of the log's columns."""
 
-_INSERT = "INSERT INTO log (revision, key, prev_revision, value) VALUES (?, ?, ?, ?)"
+MOST_ROWS = 249
+"""In one batch: SQLite versions before 3.32 take at most 999 parameters. It also bounds how long the first write waits,
+and how long the loop publishes without a break."""
+
 _VALUE = "SELECT value FROM log WHERE revision = ?"
 
 
@@ -25,6 +30,8 @@ class Write:
     key: str
     value: bytes | None
     expected: int | None
+    known: KeyValue | None
+    """What is at ``expected``, if the caller has it."""
     future: Future[int]
 
 
@@ -35,6 +42,8 @@ class Batch:
     live: LiveKeys
     revision: int
     rows: list[Row] = field(default_factory=list)
+    superseded: dict[int, KeyValue] = field(default_factory=dict)
+    """What the callers know of the rows that these ones supersede, by revision."""
     changes: dict[str, int] = field(default_factory=dict)
     outcomes: list[tuple[Future[int], int | StorageError]] = field(default_factory=list)
     events: Sequence[Event] = ()
@@ -54,28 +63,38 @@ class Batch:
         error = _refusal(write, actual)
         if error is not None:
             return error
+        if write.known is not None and write.known.revision == actual:
+            self.superseded[actual] = write.known
         self.revision += 1
         self.rows.append((self.revision, key, actual, write.value))
         self.changes[key] = 0 if write.value is None else self.revision
         return self.revision
 
-    def insert(self, connection: sqlite3.Connection) -> None:
-        """Writes the rows inside the caller's transaction and prepares the events of its commit."""
-        # Built before the commit: after it nothing may fail any more.
-        self.events = _events(self.rows, self._previous_values(connection))
-        connection.executemany(_INSERT, self.rows)
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """Writes the rows and prepares the events of their commit. Not to be called inside a transaction.
 
-    def _previous_values(self, connection: sqlite3.Connection) -> dict[int, bytes]:
-        """The values that the batch supersedes and did not itself write, by revision."""
-        first = self.live.revision
-        values: dict[int, bytes] = {}
+        One statement for all, which is a transaction by itself: each call of SQLite gives up the interpreter's lock,
+        and getting it back from a busy loop takes up to five milliseconds.
+        """
+        # Built before the commit: after it nothing may fail any more.
+        self.events = _events(self.rows, self._read_superseded(connection))
+        connection.execute(_insert(len(self.rows)), list(chain.from_iterable(self.rows)))
+
+    def _read_superseded(self, connection: sqlite3.Connection) -> Mapping[int, KeyValue]:
+        """What the batch supersedes and did not itself write, by revision."""
+        first, found = self.live.revision, self.superseded
         for _, key, previous, _ in self.rows:
-            if 0 < previous <= first:
+            if 0 < previous <= first and previous not in found:
                 row = connection.execute(_VALUE, (previous,)).fetchone()
                 if row is None:
                     raise StorageUnavailable(f"the log is damaged: revision {previous} of {key!r} is missing")
-                values[previous] = row[0]
-        return values
+                found[previous] = KeyValue(key, row[0], previous)
+        return found
+
+
+@cache
+def _insert(rows: int) -> str:
+    return f"INSERT INTO log (revision, key, prev_revision, value) VALUES {','.join(['(?,?,?,?)'] * rows)}"  # noqa: S608 - nothing but marks
 
 
 def _refusal(write: Write, actual: int) -> StorageError | None:
@@ -88,15 +107,18 @@ def _refusal(write: Write, actual: int) -> StorageError | None:
     return None
 
 
-def _events(rows: Sequence[Row], previous_values: Mapping[int, bytes]) -> list[Event]:
+def _events(rows: Sequence[Row], superseded: Mapping[int, KeyValue]) -> list[Event]:
     made: dict[int, KeyValue] = {}
     events: list[Event] = []
     for revision, key, previous_revision, value in rows:
-        previous = made.get(previous_revision)
-        if previous is None and previous_revision:
-            previous = KeyValue(key, previous_values[previous_revision], previous_revision)
-        current = None if value is None else KeyValue(key, value, revision)
+        previous = superseded.get(previous_revision) or made.get(previous_revision)
+        current = None if value is None else KeyValue(key, _fitted(value), revision)
         if current is not None:
             made[revision] = current
         events.append(Event(key, revision, current, previous))
     return events
+
+
+def _fitted(value: bytes) -> bytes:
+    """A copy, for it is kept: an encoder may have left the room that it did not need (orjson: five times the value)."""
+    return bytes(memoryview(value))

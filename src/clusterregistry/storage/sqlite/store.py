@@ -92,13 +92,13 @@ class SQLiteStorage:
         key.encode()
         return await self._writer.write(key, value, expected=None)
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> int:
+    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()
-        return await self._writer.write(key, value, expected=expected)
+        return await self._writer.write(key, value, expected=expected, known=known)
 
-    async def delete(self, key: str, *, expected: int) -> int:
+    async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()
-        return await self._writer.write(key, None, expected=expected)
+        return await self._writer.write(key, None, expected=expected, known=known)
 
     def subscribe(
         self,
@@ -129,6 +129,7 @@ class SQLiteStorage:
     async def close(self) -> None:
         if self._closing is None:
             self._seen.give_up(self._closed)
+            self._writer.hand_over()
             self._closing = asyncio.get_running_loop().run_in_executor(None, self._close)
         # Once begun it goes through, whoever gives up waiting.
         await asyncio.shield(self._closing)

@@ -19,9 +19,9 @@ from threading import Thread
 from typing import TypeVar
 
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
-from clusterregistry.storage.interface import Event
+from clusterregistry.storage.interface import Event, KeyValue
 from clusterregistry.storage.sqlite import schema
-from clusterregistry.storage.sqlite.batches import Batch, Write
+from clusterregistry.storage.sqlite.batches import MOST_ROWS, Batch, Write
 from clusterregistry.storage.sqlite.failures import unavailable
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 
@@ -29,9 +29,6 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Errand = Callable[[], None]
-
-_MOST_WRITES = 256
-"""In one batch: bounds how long the first write waits, and how long the loop publishes without a break."""
 
 
 class Writer:
@@ -48,21 +45,35 @@ class Writer:
     ) -> None:
         self._connection, self._path, self._live = connection, path, live
         self._loop, self._publish = loop, publish
-        self._queue: SimpleQueue[Write | Errand] = SimpleQueue()
+        self._queue: SimpleQueue[list[Write] | Errand] = SimpleQueue()
+        self._collected: list[Write] = []
         self._stopped = False
         self._problem = ""
         self._probe: Future[None] | None = None
         self._thread = Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
-    def write(self, key: str, value: bytes | None, *, expected: int | None) -> Future[int]:
+    def write(
+        self, key: str, value: bytes | None, *, expected: int | None, known: KeyValue | None = None
+    ) -> Future[int]:
         """Queues a write; the future gives its revision once it is durable, or the error."""
         future: Future[int] = self._loop.create_future()
-        self._queue.put(Write(key, value, expected, future))
+        # Handed over when all that is ready on the loop has had its turn: a thread that begins with the first write of
+        # many only fights with the loop for the interpreter, and commits the others later.
+        if not self._collected:
+            self._loop.call_soon(self.hand_over)
+        self._collected.append(Write(key, value, expected, known, future))
         return future
+
+    def hand_over(self) -> None:
+        """Gives the thread the writes that are collected."""
+        if self._collected:
+            self._queue.put(self._collected)
+            self._collected = []
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
         """Queues other work on the file, in a transaction of its own."""
+        self.hand_over()
         future: Future[T] = self._loop.create_future()
         self._queue.put(partial(self._run, work, future))
         return future
@@ -75,15 +86,15 @@ class Writer:
         return self._problem
 
     def finish(self) -> None:
-        """Does what is queued, then closes the connection. Blocks; not for the loop's thread."""
+        """Does what is handed over, then closes the connection. Blocks; not for the loop's thread."""
         self._queue.put(self._stop)
         self._thread.join()
 
     def _work(self) -> None:
         while not self._stopped:
             writes, errand = self._gather()
-            if writes:
-                self._commit(writes)
+            for start in range(0, len(writes), MOST_ROWS):
+                self._commit(writes[start : start + MOST_ROWS])
             if errand is not None:
                 errand()
 
@@ -91,9 +102,9 @@ class Writer:
         """All writes that wait, or the errand that is before, or in the way of, more of them."""
         writes: list[Write] = []
         job = self._queue.get()
-        while isinstance(job, Write):
-            writes.append(job)
-            if len(writes) == _MOST_WRITES:
+        while isinstance(job, list):
+            writes += job
+            if len(writes) >= MOST_ROWS:
                 return writes, None
             try:
                 job = self._queue.get_nowait()
@@ -105,8 +116,8 @@ class Writer:
         batch = Batch.of(writes, self._live)
         try:
             if batch.rows:
-                with self._transaction():
-                    batch.insert(self._connection)
+                with self._survived():
+                    batch.commit(self._connection)
                 self._live.apply(batch.changes, revision=batch.revision)
         except StorageUnavailable as failure:
             # Also for those that were refused: what refused them may be a write that has just failed.
@@ -131,11 +142,17 @@ class Writer:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Commits what is done inside, or undoes it and raises a StorageError, so that the thread lives on."""
-        try:
+        """Commits what is done inside, or undoes it and raises a StorageError."""
+        with self._survived():
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _survived(self) -> Iterator[None]:
+        """Makes a StorageError of whatever goes wrong inside, and undoes it, so that the thread lives on."""
+        try:
+            yield
             self._problem = ""
         except Exception as error:
             self._roll_back()
