@@ -111,6 +111,18 @@ def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_server_starts_without_the_parts_that_few_servers_use() -> None:
+    program = (
+        "import sys; import clusterregistry.serving.running; "
+        "heavy = {'yaml', 'grpc', 'cryptography', 'google.protobuf', 'clusterregistry.audit.policy_files', "
+        "'clusterregistry.serving.delegation', 'clusterregistry.webhooks', 'clusterregistry.authn.oidc.issuer'}; "
+        "heavy &= set(sys.modules); "
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_all_problems_with_options_are_printed_and_nothing_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

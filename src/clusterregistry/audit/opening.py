@@ -27,16 +27,8 @@ class AuditLogError(StartupProblem):
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    settings: AuditSettings | None, counts: Counts, *, looks_secret: LooksSecret
-) -> AsyncIterator[Audit | None]:
-    """A running audit log, or None where none is wanted; at the end what waits is written.
-
-    Raises PolicyError and AuditLogError.
-    """
-    if settings is None:
-        yield None
-        return
+async def opened(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
+    """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
     policy, log = load(settings.policy_file), _log(settings)
     queue: Queue[Event] = Queue(log, Renderer(Masker(looks_secret)).line, counts)
     queue.start()

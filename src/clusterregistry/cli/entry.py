@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -10,8 +11,10 @@ from typing import NoReturn
 def run() -> NoReturn:
     """What the ``clusterregistry`` script calls."""
     try:
+        gc.disable()  # imports make nothing but what stays: the collector would only look at it again and again
         from clusterregistry.cli.main import main  # noqa: PLC0415 - this is what takes its time
 
+        gc.enable()
         status = main(sys.argv[1:], os.environ)
     except KeyboardInterrupt:
         status = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class ServerCommand:
         )
 
     def _serve(self, completed: CompletedOptions) -> int:
+        gc.disable()  # until all is loaded: ``serving.running`` turns it on again
         # Late, so that --help and a mistyped flag are answered at once.
         from clusterregistry.pki.errors import CertificateError  # noqa: PLC0415
         from clusterregistry.serving import running  # noqa: PLC0415

@@ -6,7 +6,6 @@ from typing import Any
 
 from clusterregistry.codecs import json_codec
 from clusterregistry.codecs.decoding import Decoded, DecodeError
-from clusterregistry.codecs.yaml_reading import read
 from clusterregistry.codecs.yaml_writing import write
 
 
@@ -16,6 +15,9 @@ def decode(body: bytes) -> Decoded:
         decoded = _as_json(body)
         if decoded is not None:
             return decoded
+    # Only here: the parser takes its time to import, and most servers never meet YAML.
+    from clusterregistry.codecs.yaml_reading import read  # noqa: PLC0415
+
     return read(body)
 
 

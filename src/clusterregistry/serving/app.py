@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clusterregistry import __version__
 from clusterregistry.apis.meta.structural import Structural
-from clusterregistry.audit import opening as audit_log
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import union as authenticators
@@ -22,7 +22,6 @@ from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.review import ReviewScope, review_scope
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
-from clusterregistry.hostcluster.following import Following
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.admission import Admission
 from clusterregistry.registry.cluster.credential_looks import credential_in
@@ -34,7 +33,6 @@ from clusterregistry.registry.watching import Hub
 from clusterregistry.reviews.interface import Review
 from clusterregistry.serving import chain, deciding, metrics, stores
 from clusterregistry.serving.deciding import Deciders
-from clusterregistry.serving.delegation import Delegating
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
@@ -42,6 +40,9 @@ from clusterregistry.serving.metrics import RequestMetrics
 from clusterregistry.serving.routes import Routes
 from clusterregistry.serving.stores import Kept, now
 from clusterregistry.serving.trusting import Trust, trust_of
+
+if TYPE_CHECKING:
+    from clusterregistry.hostcluster.following import Following
 
 
 @dataclass(slots=True)
@@ -82,17 +83,24 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
     audit_counts = Counts()
     async with contextlib.AsyncExitStack() as stack:
         # First, so that it ends last and has everything in it.
-        audit = await stack.enter_async_context(
-            audit_log.opened(options.audit_settings, audit_counts, looks_secret=credential_in)
-        )
+        audit = await _audit_log(options, audit_counts, stack)
         served = await stores.opened(options, stack)
         policy = Policy()
         if options.host is None:
             await stack.enter_async_context(_kept_up(policy, served))
             deciders = await deciding.own(options, policy, now=now, stack=stack)
         else:
-            deciders = deciding.of_host(Delegating(options.host, options.webhooks, stack).begin())
+            deciders = deciding.of_host(options.host, options, stack)
         yield _assemble(options, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
+
+
+async def _audit_log(options: CompletedOptions, counts: Counts, stack: contextlib.AsyncExitStack) -> Audit | None:
+    if options.audit_settings is None:
+        return None
+    # Only here, as with all that most servers do without: a start is little more than imports.
+    from clusterregistry.audit import opening  # noqa: PLC0415
+
+    return await stack.enter_async_context(opening.opened(options.audit_settings, counts, looks_secret=credential_in))
 
 
 def _kept_up(policy: Policy, served: list[Kept]) -> contextlib.AbstractAsyncContextManager[None]:

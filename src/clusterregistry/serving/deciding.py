@@ -6,20 +6,23 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterregistry import catalog
 from clusterregistry.authn import tokenfile
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
+from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.authz.union import Union
-from clusterregistry.hostcluster.following import Following
-from clusterregistry.options import CompletedOptions
+from clusterregistry.options import CompletedOptions, oidc
+from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.reviews.interface import Review
 from clusterregistry.reviews.token_review import TokenSource
-from clusterregistry.serving import remote
-from clusterregistry.serving.delegation import Delegation
 from clusterregistry.serving.health import Check
+
+if TYPE_CHECKING:
+    from clusterregistry.hostcluster.following import Following
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +42,34 @@ async def own(
     options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
 ) -> Deciders:
     """As the options say; ``stack`` closes them. Raises StartupProblem."""
-    others = await remote.connect(options, stack)
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=others.modes)
-    tokens = [*_tokens(options.authentication.token_auth_file), *others.tokens]
+    sources, made = await _asked_elsewhere(options, stack)
+    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=made)
+    tokens = [*_tokens(options.authentication.token_auth_file), *sources]
     reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=now)
     return Deciders(tokens=tokens, authorizer=authorizer, reviews=reviews)
 
 
-def of_host(host: Delegation) -> Deciders:
-    """The host cluster, which answers the reviews about users itself."""
-    return Deciders(tokens=[host.tokens], authorizer=host.authorizer, checks=host.checks, following=host.following)
+def of_host(host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Deciders:
+    """The host cluster, which answers the reviews about users itself; ``stack`` leaves it. Raises StartupProblem."""
+    from clusterregistry.serving.delegation import Delegating  # noqa: PLC0415
+
+    said = Delegating(host, options.webhooks, stack).begin()
+    return Deciders(tokens=[said.tokens], authorizer=said.authorizer, checks=said.checks, following=said.following)
+
+
+async def _asked_elsewhere(
+    options: CompletedOptions, stack: contextlib.AsyncExitStack
+) -> tuple[Sequence[TokenSource], Mapping[str, Authorizer]]:
+    """Token sources, and authorizers by mode."""
+    webhooks = options.webhooks
+    files = (webhooks.authentication_token_webhook_config_file, webhooks.authorization_webhook_config_file)
+    if oidc.settings(options.oidc) is None and not any(files):
+        return (), {}
+    # Only here, and above: what talks to others takes its time to import, and most servers ask nobody.
+    from clusterregistry.serving import remote  # noqa: PLC0415
+
+    others = await remote.connect(options, stack)
+    return others.tokens, others.modes
 
 
 def _tokens(path: Path | None) -> list[TokenFile]:

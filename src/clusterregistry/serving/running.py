@@ -121,6 +121,7 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
         # What is loaded now stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
+        gc.enable()
         async with _kept_current(tls, server, occasions), _host_followed(options.host, server, tls):
             await _until_stopped(options, server, http, on_ready=occasions.on_ready)
 
