@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from clusterregistry.handlers.responses import StreamResponse
+from clusterregistry.serving.interface import answered
 from tests.access.oracle import Ask, State, Wish
 from tests.access.worlds import PATIENCE, Question
 from tests.api.in_process import InProcess
@@ -49,7 +50,7 @@ class Party:
         media = MERGE_PATCH if method == "PATCH" else "application/json"
         state = State(label="", user=None, headers=(("Authorization", f"Bearer {token}"),))
         ask = Ask(method=method, target=target, wish=Wish(verb=""), body=body, content_type=media)
-        answer = await self.server.server.handler(Question(state, ask, ()))
+        answer = await answered(self.server.server.handler(Question(state, ask, ())))
         if isinstance(answer, StreamResponse):  # a watch that is left before it begins
             return answer.status, None
         return answer.status, json.loads(b"".join(answer.body) or b"null")

@@ -18,6 +18,7 @@ import orjson
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import StreamResponse
 from clusterregistry.registry.watchers import Batch
+from clusterregistry.serving.interface import answered
 from clusterregistry.webhooks import calling
 from tests.access import asks, states
 from tests.access.oracle import RBAC_GROUP, Ask, Expected, Grant, Setup, State, Who, Wish, expected
@@ -200,7 +201,7 @@ class World:
         admin = State(label="admin", user=states.ADMIN, headers=states.bearer("admintoken"))
         found = []
         for user, wish in pairs:
-            answer = await self.server.server.handler(Question(admin, review_of(user, wish), ()))
+            answer = await answered(self.server.server.handler(Question(admin, review_of(user, wish), ())))
             assert not isinstance(answer, StreamResponse)
             found.append(json.loads(b"".join(answer.body))["status"]["allowed"])
         return found
@@ -208,7 +209,7 @@ class World:
     async def _answer(self, state: State, ask: Ask) -> tuple[int, frozenset[str] | None]:
         chain = (self.others.certificates[state.certificate].der,) if state.certificate else ()
         question = Question(state, ask, chain)
-        answer = await self.server.server.handler(question)
+        answer = await answered(self.server.server.handler(question))
         if answer.status != 200 or ask.wish.verb not in ("list", "watch"):
             return answer.status, None
         if isinstance(answer, StreamResponse):

@@ -19,7 +19,7 @@ from clusterregistry.options import load
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watchers import Batch
 from clusterregistry.serving import app, stores
-from clusterregistry.serving.interface import Handler
+from clusterregistry.serving.interface import Handler, answered
 from clusterregistry.storage.interface import Storage
 from tests.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
 
@@ -164,7 +164,7 @@ class _Call(Request):
 
     async def made_to(self, handler: Handler) -> None:
         try:
-            await self._take(await handler(self))
+            await self._take(await answered(handler(self)))
         finally:
             self.answered.put(self.status)
             self.pieces.put(None)

@@ -22,7 +22,7 @@ from clusterregistry.handlers.responses import Answer, StreamResponse, text_resp
 from clusterregistry.registry.watchers import Batch, Outlet
 from clusterregistry.serving import app
 from clusterregistry.serving.filters import auditing, authentication, failed_authentication
-from clusterregistry.serving.interface import Handler
+from clusterregistry.serving.interface import Handler, answered
 from tests.api.clients import ADMIN_TOKEN
 from tests.api.in_process import InProcess, InProcessClient
 from tests.api.objects import CLUSTERS, JSON_PATCH, cluster, path_of
@@ -187,7 +187,7 @@ async def fail(error: BaseException) -> Answer:
 async def test_a_request_that_fails_is_recorded_and_fails(error: BaseException, stage: str, code: int) -> None:
     recorded = Recorded()
     with pytest.raises(type(error)):
-        await around(recorded, lambda _: fail(error))(Sent())
+        await answered(around(recorded, lambda _: fail(error))(Sent()))
     assert recorded.seen()[-1] == (stage, code)
     assert recorded.events[-1].trail.status is not None
 
@@ -211,7 +211,7 @@ async def test_a_stream_that_breaks_off_is_recorded() -> None:
     async def inner(_: Request) -> Answer:
         return StreamResponse(200, b"application/json", stream)
 
-    answer = await around(recorded, inner)(Sent())
+    answer = await answered(around(recorded, inner)(Sent()))
     assert isinstance(answer, StreamResponse)
     assert recorded.seen()[-1] == ("ResponseStarted", 200)
     with pytest.raises(ConnectionError):
@@ -226,7 +226,7 @@ async def test_whoever_acts_as_somebody_else_is_recorded_with_both_names() -> No
         request.user = joe
         return text_response("")
 
-    await around(recorded, inner)(Sent())
+    await answered(around(recorded, inner)(Sent()))
     done = recorded.events[-1].trail
     assert (done.user, done.impersonated) == (JANE, joe)
 
@@ -237,7 +237,7 @@ async def test_what_is_not_to_be_recorded_is_not() -> None:
     async def inner(_: Request) -> Answer:
         return text_response("")
 
-    await around(recorded, inner)(Sent())
+    await answered(around(recorded, inner)(Sent()))
     assert recorded.events == []
 
 
@@ -263,7 +263,7 @@ async def test_a_late_answer_about_the_user_is_recorded_as_an_early_one(user: Us
     chain = failed_authentication.filter_for(recorded.audit)(chain)
     request = Sent(user=None)
     with pytest.raises(errors.APIError):
-        await chain(request)
+        await answered(chain(request))
     assert request.received > trails.RECEIVED - 1e9
     expected = [("RequestReceived", 410), ("ResponseComplete", 410)] if user else [("ResponseStarted", 401)]
     assert recorded.seen() == expected

@@ -18,6 +18,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, text_response
 from clusterregistry.registry.visibility import EVERYTHING
 from clusterregistry.serving.filters import authorization
+from clusterregistry.serving.interface import answered
 from tests.authz.rbac.policies import GROUP, a_rule, bound, policy_of
 
 THINGS = f"/apis/{GROUP}/v1/things"
@@ -56,7 +57,7 @@ async def passed(authorizer: Authorizer, path: str = THINGS, query: bytes = b"",
     async def inner(_: Request) -> Answer:
         return text_response("here")
 
-    answer = await authorization.filter_for(authorizer, **more)(inner)(request)
+    answer = await answered(authorization.filter_for(authorizer, **more)(inner)(request))
     assert answer.status == 200
     return request
 

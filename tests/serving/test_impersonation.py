@@ -13,6 +13,7 @@ from clusterregistry.authz.interface import ALLOW, Attributes, Decision, Verdict
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, text_response
 from clusterregistry.serving.filters import impersonation
+from clusterregistry.serving.interface import answered
 from tests.api.clients import Client
 from tests.api.objects import CLUSTERS
 from tests.serving.requests import BareRequest
@@ -50,7 +51,7 @@ async def sent(rights: Rights, *headers: tuple[str, str]) -> Request:
 
     request = BareRequest(*headers)
     request.user = CALLER
-    await impersonation.filter_for(rights)(inner)(request)
+    await answered(impersonation.filter_for(rights)(inner)(request))
     assert inside == [request]
     return request
 
@@ -230,7 +231,7 @@ async def test_names_are_utf_8_and_nothing_else() -> None:
     request = BareRequest()
     request._headers[b"impersonate-user"] = b"\xff"
     with pytest.raises(APIError) as raised:
-        await impersonation.filter_for(Rights())(_never)(request)
+        await answered(impersonation.filter_for(Rights())(_never)(request))
     assert raised.value.code == 400
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 
 import pytest
 
@@ -14,6 +13,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, StreamResponse, text_response
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import in_flight
+from clusterregistry.serving.interface import answered
 from clusterregistry.serving.metrics import RequestMetrics, make_registry
 from tests.serving.http_servers import Gate
 
@@ -46,10 +46,7 @@ class Office:
         self.handle = wrap(self.gate)
 
     def ask(self, method: str, path: str, user: User) -> asyncio.Task[Answer]:
-        async def asked(answer: Awaitable[Answer]) -> Answer:
-            return await answer
-
-        return asyncio.ensure_future(asked(self.handle(Asked(method, path, user))))
+        return asyncio.ensure_future(answered(self.handle(Asked(method, path, user))))
 
     def turned_away(self, kind: str) -> float | None:
         registry = make_registry(self.metrics, objects={}, watches=lambda: 0)
@@ -92,7 +89,7 @@ async def test_a_seat_is_given_back_after_an_error_too() -> None:
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(fail)
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
-            await handle(Asked("GET", CLUSTERS, ANN))
+            await answered(handle(Asked("GET", CLUSTERS, ANN)))
     assert seats.take_at_once()
 
 
@@ -117,7 +114,7 @@ async def test_a_watch_has_its_seat_only_until_its_stream_begins() -> None:
 
     seats = Seats(1)
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(watch)
-    await handle(Asked("GET", CLUSTERS, ANN))
+    await answered(handle(Asked("GET", CLUSTERS, ANN)))
     assert seats.take_at_once()
 
 
@@ -126,4 +123,4 @@ async def test_without_limits_everybody_is_worked_for() -> None:
         return text_response("here")
 
     handle = in_flight.filter_for(reading=None, writing=None, metrics=RequestMetrics(()))(answer)
-    assert (await handle(Asked("POST", CLUSTERS, ANN))).status == 200
+    assert (await answered(handle(Asked("POST", CLUSTERS, ANN)))).status == 200

@@ -11,6 +11,7 @@ from clusterregistry.handlers import request_info
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, text_response
 from clusterregistry.serving.filters import time_limit
+from clusterregistry.serving.interface import answered
 from tests.api.clients import Client
 from tests.api.objects import CLUSTERS
 
@@ -42,7 +43,7 @@ async def at_once(_: Request) -> Answer:
 @pytest.mark.parametrize("query", ["timeout=1ms", "%74imeout=1ms", "limit=1&timeout=1ms&timeout=1h"])
 async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
     with pytest.raises(errors.APIError) as refused:
-        await time_limit.filter_for(LONG)(never)(Asked(method, query))
+        await answered(time_limit.filter_for(LONG)(never)(Asked(method, query)))
     assert (refused.value.code, refused.value.retry_after) == (504, 1)
     assert refused.value.status["message"] == "Timeout: request did not complete within the allotted timeout"
 
@@ -50,13 +51,13 @@ async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
 @pytest.mark.parametrize("query", ["timeout=1h", "timeout=0", "timeout=-1s", "timeout=", "timeoutSeconds=9"])
 async def test_nobody_gets_more_time_than_the_server_gives(query: str) -> None:
     with pytest.raises(errors.APIError) as refused:
-        await time_limit.filter_for(0.001)(never)(Asked("POST", query))
+        await answered(time_limit.filter_for(0.001)(never)(Asked("POST", query)))
     assert refused.value.code == 504
 
 
 @pytest.mark.parametrize("query", ["watch=1&timeout=1ns", "watch=true&timeout=soon"])
 async def test_a_watch_has_its_own_time(query: str) -> None:
-    assert (await time_limit.filter_for(LONG)(at_once)(Asked("GET", query))).status == 200
+    assert (await answered(time_limit.filter_for(LONG)(at_once)(Asked("GET", query)))).status == 200
 
 
 def test_what_is_no_duration_is_refused(client: Client) -> None:

@@ -43,6 +43,9 @@ class Lagging:
     async def wait_for(self, revision: int) -> None:
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
+    def at_hand(self, key: str) -> KeyValue | None:
+        return self._inner.at_hand(key)
+
     async def get(self, key: str) -> KeyValue | None:
         return await self._inner.get(key)
 

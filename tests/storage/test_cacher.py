@@ -31,6 +31,9 @@ class Spy:
     async def current_revision(self) -> int:
         return await self.inner.current_revision()
 
+    def at_hand(self, key: str) -> KeyValue | None:
+        return self.inner.at_hand(key)
+
     async def get(self, key: str) -> KeyValue | None:
         self.reads.append("get")
         return await self.inner.get(key)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers import negotiation, representations
+from clusterregistry.handlers.negotiation import Representation
 from clusterregistry.handlers.request_info import truth
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply
 from clusterregistry.handlers.scope import KindScope, Scope
 from clusterregistry.registry.listing import parse_revision, wait_until_fresh
 
 
-async def get(scope: Scope, request: Request) -> Answer:
+def get(scope: Scope, request: Request) -> Reply:
     """The object as of now; with a resourceVersion not older than that, which 0 never is."""
     representation = wanted(scope, request)
+    kv = None if request.query_string else scope.store.at_hand(request.info.name)
+    if kv is None:
+        return _get_later(scope, request, representation)
+    return representations.object_response(scope, kv, representation)
+
+
+async def _get_later(scope: Scope, request: Request, representation: Representation) -> Answer:
     include, any_version = "", False
     if request.query_string:
         include = request.query.first("includeObject")
@@ -27,7 +35,7 @@ async def get(scope: Scope, request: Request) -> Answer:
     return representations.object_response(scope, kv, representation, include=include)
 
 
-def wanted(scope: KindScope, request: Request) -> negotiation.Representation:
+def wanted(scope: KindScope, request: Request) -> Representation:
     """The representation that a request asks for. Raises 406."""
     return negotiation.representation(
         request.header("accept"),

@@ -56,6 +56,12 @@ class StreamResponse:
 
 Answer = Response | StreamResponse
 
+Reply = Response | Awaitable[Answer]
+"""A whole answer that is known at once, or one that has to be waited for, as that of a watch always is.
+
+Who is given an awaitable waits for it at once, or else what was begun for it is never ended.
+"""
+
 
 def json_response(value: Any, *, status: int = 200) -> Response:
     """JSON in the order of the dict."""

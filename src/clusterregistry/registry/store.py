@@ -75,6 +75,10 @@ class Store:
 
     # Reading
 
+    def at_hand(self, name: str) -> KeyValue | None:
+        """The object as of now, if that is known without waiting; None says nothing, and ``get`` knows."""
+        return self.storage.at_hand(self.prefix + name)
+
     async def get(self, name: str, *, any_version: bool = False) -> KeyValue:
         """The object as of now, or with ``any_version`` as this server knows it, storage or no storage. Raises 404."""
         try:

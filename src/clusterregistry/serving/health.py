@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, page_not_found, text_response
+from clusterregistry.handlers.responses import Response, page_not_found, text_response
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Health:
         below = [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
         return [*(f"/{endpoint}" for endpoint in self._checks), *below]
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: Request) -> Response | None:
         """None when the path is none of ours."""
         endpoint, _, single = request.path.strip("/").partition("/")
         checks = self._checks.get(endpoint)
@@ -43,7 +43,7 @@ class Health:
         return _all(endpoint, checks, request)
 
 
-def _one(endpoint: str, name: str, checks: Mapping[str, Check]) -> Answer:
+def _one(endpoint: str, name: str, checks: Mapping[str, Check]) -> Response:
     check = checks.get(name)
     if check is None:
         return page_not_found()
@@ -53,7 +53,7 @@ def _one(endpoint: str, name: str, checks: Mapping[str, Check]) -> Answer:
     return text_response("ok")
 
 
-def _all(endpoint: str, checks: Mapping[str, Check], request: Request) -> Answer:
+def _all(endpoint: str, checks: Mapping[str, Check], request: Request) -> Response:
     left_out = set(request.query.all("exclude"))
     results = {name: "" if name in left_out else check() for name, check in checks.items()}
     failed = any(results.values())

@@ -81,8 +81,13 @@ class RequestMetrics(Collector):
     def watcher_terminated(self) -> None:
         self._terminated += 1
 
-    def in_flight(self, info: RequestInfo, change: int) -> None:
-        self._in_flight[_kind(info)] += change
+    def begin(self, info: RequestInfo) -> None:
+        """A request is worked on from now on."""
+        self._in_flight[_kind(info)] += 1
+
+    def end(self, info: RequestInfo) -> None:
+        """Nobody works on it any more."""
+        self._in_flight[_kind(info)] -= 1
 
     def turned_away(self, info: RequestInfo) -> None:
         self._turned_away[_kind(info)] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import orjson
@@ -17,7 +17,7 @@ from clusterregistry.handlers.list import list_collection
 from clusterregistry.handlers.patch import patch
 from clusterregistry.handlers.request_info import check_path_name
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import JSON, Answer, Response, json_response, page_not_found
+from clusterregistry.handlers.responses import JSON, Reply, Response, json_response, page_not_found
 from clusterregistry.handlers.review import ReviewScope, review
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import update, without_name
@@ -26,7 +26,7 @@ from clusterregistry.serving import metrics
 from clusterregistry.serving.health import Health
 from clusterregistry.serving.version_info import version_info
 
-Verb = Callable[[Scope, Request], Awaitable[Answer]]
+Verb = Callable[[Scope, Request], Reply]
 
 _COLLECTION: Mapping[str, Verb] = {
     "list": list_collection,
@@ -63,18 +63,18 @@ class Routes:
         self._registry = registry
         self._watch_settings = watch_settings
 
-    async def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Reply:
         info = request.info
         if not info.is_resource:
             return self._path(request)
         scope = self._scopes.get((info.group, info.version, info.resource))
         if scope is None and (info.group, info.version) in self._groups_of_reviews:
-            return await self._review(request)
+            return self._review(request)
         if scope is None or info.namespace:
             return self._unknown(request.path)
         if info.verb == "watch":
-            return await self._watch(scope, request)
-        return await self._verb(scope, request)(scope, request)
+            return self._watch(scope, request)
+        return self._verb(scope, request)(scope, request)
 
     def _verb(self, scope: Scope, request: Request) -> Verb:
         """Raises 400 for a name that none can be, 404 for an unknown subresource and 405 for an unknown method."""
@@ -93,7 +93,7 @@ class Routes:
             raise scope.not_supported(info.verb)
         return verb
 
-    async def _review(self, request: Request) -> Answer:
+    def _review(self, request: Request) -> Reply:
         """Raises 404 for a name and 405 for any verb but create: there is nothing that could be read."""
         info = request.info
         scope = self._reviews.get((info.group, info.version, info.resource))
@@ -101,16 +101,16 @@ class Routes:
             raise errors.no_such_resource()
         if info.verb != "create":
             raise errors.method_not_allowed()
-        return await review(scope, request)
+        return review(scope, request)
 
-    async def _watch(self, scope: Scope, request: Request) -> Answer:
+    def _watch(self, scope: Scope, request: Request) -> Reply:
         if self._watch_settings is None or request.method not in ("GET", "HEAD"):
             raise scope.not_supported("watch")
         if len(request.info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
             raise scope.store.not_found(request.info.name)
-        return await watch(scope, request, self._watch_settings)
+        return watch(scope, request, self._watch_settings)
 
-    def _path(self, request: Request) -> Answer:
+    def _path(self, request: Request) -> Response:
         """What is no resource can only be read. Raises 405 and 406."""
         answer = self._health.answer(request) or self._own(request) or self._discovered(request)
         if answer is None:
@@ -120,13 +120,13 @@ class Routes:
         return answer
 
     @staticmethod
-    def _unknown(path: str) -> Answer:
+    def _unknown(path: str) -> Response:
         """As kube-apiserver does: below ``/api`` what is not there is a Status, elsewhere plain text."""
         if path.startswith("/api/"):
             raise errors.no_such_resource()
         return page_not_found()
 
-    def _own(self, request: Request) -> Answer | None:
+    def _own(self, request: Request) -> Response | None:
         match request.path.rstrip("/"):
             case "":
                 return json_response({"paths": self._paths()})
@@ -143,7 +143,7 @@ class Routes:
             [*self._discovery.objects, *self._health.paths, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
         )
 
-    def _discovered(self, request: Request) -> Answer | None:
+    def _discovered(self, request: Request) -> Response | None:
         found = self._discovery.answer(
             request.path,
             now=datetime.now(UTC),

@@ -82,6 +82,9 @@ class Storage(Protocol):
     async def wait_for(self, revision: int) -> None:
         """Returns once ``revision`` is seen. Raises RevisionInFuture when it does not come in a few seconds."""
 
+    def at_hand(self, key: str) -> KeyValue | None:
+        """The key as of now, if that is known without waiting; None says nothing, and ``get`` knows. Never raises."""
+
     async def get(self, key: str) -> KeyValue | None:
         """The key as of now; None when it does not exist."""
 

@@ -12,7 +12,7 @@ from clusterregistry.apis.meta import errors
 from clusterregistry.audit.levels import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
 from clusterregistry.audit.trails import Audit, Trail
 from clusterregistry.handlers.requests import ClientGoneError, Request
-from clusterregistry.handlers.responses import Answer, Stream, StreamResponse
+from clusterregistry.handlers.responses import Answer, Reply, Response, Stream, StreamResponse
 from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.interface import Filter, Handler
 
@@ -28,7 +28,7 @@ def filter_for(audit: Audit | None) -> Filter:
         if audit is None:
             return inner
 
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             trail = audit.trail(request)
             return inner(request) if trail is None else _followed(audit, trail, inner, request)
 
@@ -37,30 +37,49 @@ def filter_for(audit: Audit | None) -> Filter:
     return wrap
 
 
-async def _followed(audit: Audit, trail: Trail, inner: Handler, request: Request) -> Answer:
+def _followed(audit: Audit, trail: Trail, inner: Handler, request: Request) -> Reply:
     audit.record(trail, REQUEST_RECEIVED)
     try:
-        answer = await inner(request)
-    except errors.APIError as error:
-        _end(audit, trail, request, error.status)
+        reply = inner(request)
+    except BaseException as error:
+        _failed(audit, trail, request, error)
         raise
-    except ClientGoneError:
-        _end(audit, trail, request, _LEFT)
+    if not isinstance(reply, Response):
+        return _followed_later(audit, trail, request, reply)
+    _answered(audit, trail, request, reply)
+    return reply
+
+
+async def _followed_later(audit: Audit, trail: Trail, request: Request, reply: Awaitable[Answer]) -> Answer:
+    try:
+        answer = await reply
+    except BaseException as error:
+        _failed(audit, trail, request, error)
         raise
-    except asyncio.CancelledError:
-        _end(audit, trail, request, _BROKEN_OFF)
-        raise
-    except Exception:
-        trail.failed(request, _PANIC)
-        audit.record(trail, PANIC)
-        raise
+    _answered(audit, trail, request, answer)
+    return answer
+
+
+def _answered(audit: Audit, trail: Trail, request: Request, answer: Answer) -> None:
     trail.answered(request, answer)
     if isinstance(answer, StreamResponse):
         audit.record(trail, RESPONSE_STARTED)
         answer.stream = _followed_to_its_end(audit, trail, answer.stream)
     else:
         audit.record(trail, RESPONSE_COMPLETE)
-    return answer
+
+
+def _failed(audit: Audit, trail: Trail, request: Request, error: BaseException) -> None:
+    match error:
+        case errors.APIError(status=status):
+            _end(audit, trail, request, status)
+        case ClientGoneError():
+            _end(audit, trail, request, _LEFT)
+        case asyncio.CancelledError():
+            _end(audit, trail, request, _BROKEN_OFF)
+        case Exception():
+            trail.failed(request, _PANIC)
+            audit.record(trail, PANIC)
 
 
 def _end(audit: Audit, trail: Trail, request: Request, status: errors.Status) -> None:

@@ -14,8 +14,8 @@ from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authn.users import User
 from clusterregistry.handlers.header_names import HeaderNames
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
-from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.handlers.responses import Answer, Reply
+from clusterregistry.serving.interface import Filter, Handler, answered
 
 _STANDARD = ProxyHeaders()
 
@@ -30,7 +30,7 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
     claims = _Claims(proxy_headers)
 
     def wrap(inner: Handler) -> Handler:
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             outcome = authenticator.authenticate(request)
             if isinstance(outcome, User):
                 request.user = outcome
@@ -45,7 +45,7 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
             if request.user is None:
                 raise errors.unauthorized()
             request.drop_headers(claims())
-            return await inner(request)
+            return await answered(inner(request))
 
         return handle
 

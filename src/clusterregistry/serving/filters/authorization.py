@@ -12,8 +12,8 @@ from clusterregistry.authz.messages import forbidden
 from clusterregistry.authz.visibility import Visibility
 from clusterregistry.handlers.authorizing import attributes_of
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
-from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.handlers.responses import Answer, Reply
+from clusterregistry.serving.interface import Filter, Handler, answered
 
 _ALLOWED_IN_PART = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
 _COLLECTION_VERBS = frozenset({"list", "watch"})
@@ -23,7 +23,7 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
     lister = authorizer if isinstance(authorizer, NameLister) else NamesNobody()
 
     def wrap(inner: Handler) -> Handler:
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             request.authorizer = authorizer
             attributes = attributes_of(request)
             decision = authorizer.authorize(attributes)
@@ -34,7 +34,7 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
 
         async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:
             check(request, attributes, await asked)
-            return await inner(request)
+            return await answered(inner(request))
 
         def check(request: Request, attributes: Attributes, decision: Decision) -> None:
             request.decision = decision

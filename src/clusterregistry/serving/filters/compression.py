@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Sequence
 from isal import isal_zlib
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Response
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
 
 THRESHOLD = 128 * 1024
@@ -21,20 +21,31 @@ _NONE = re.compile(r"q=0(\.0{0,3})?")
 
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
-        async def compressed(request: Request) -> Answer:
-            answer = await inner(request)
-            if isinstance(answer, Response) and answer.length > THRESHOLD and _accepts(request):
-                # In a thread: isal lets go of the interpreter lock, and others are served meanwhile.
-                answer.body = await asyncio.to_thread(_compressed, answer.body)
-                answer.headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
-            return answer
+        def handle(request: Request) -> Reply:
+            reply = inner(request)
+            if not request.has_any_header(_HEADER):
+                return reply
+            if not isinstance(reply, Response):
+                return handle_later(request, reply)
+            return compressed(reply) if _is_wanted(request, reply) else reply
 
-        def handle(request: Request) -> Awaitable[Answer]:
-            return compressed(request) if request.has_any_header(_HEADER) else inner(request)
+        async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
+            answer = await reply
+            return await compressed(answer) if isinstance(answer, Response) and _is_wanted(request, answer) else answer
+
+        async def compressed(answer: Response) -> Response:
+            # In a thread: isal lets go of the interpreter lock, and others are served meanwhile.
+            answer.body = await asyncio.to_thread(_compressed, answer.body)
+            answer.headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+            return answer
 
         return handle
 
     return wrap
+
+
+def _is_wanted(request: Request, answer: Response) -> bool:
+    return answer.length > THRESHOLD and _accepts(request)
 
 
 def _accepts(request: Request) -> bool:

@@ -11,7 +11,7 @@ from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.audit.levels import RESPONSE_STARTED
 from clusterregistry.audit.trails import Audit
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
 
 
@@ -22,19 +22,21 @@ def filter_for(audit: Audit | None) -> Filter:
         if audit is None:
             return inner
 
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             request.received = audit.now()
             try:
-                answer = inner(request)
+                reply = inner(request)
             except APIError as error:
                 record(request, error)
                 raise
             # Who is known by now is authenticated: nothing is left to do here, least of all to wait.
-            return answer if request.user is not None else handle_later(request, answer)
+            if request.user is not None or isinstance(reply, Response):
+                return reply
+            return handle_later(request, reply)
 
-        async def handle_later(request: Request, answer: Awaitable[Answer]) -> Answer:
+        async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
             try:
-                return await answer
+                return await reply
             except APIError as error:
                 record(request, error)
                 raise

@@ -7,7 +7,7 @@ holds who really asks.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from clusterregistry.apis.meta import errors, names
@@ -18,8 +18,8 @@ from clusterregistry.authz.interface import Attributes, Authorizer, decided
 from clusterregistry.authz.messages import forbidden
 from clusterregistry.handlers.header_names import HeaderNames
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
-from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.handlers.responses import Answer, Reply
+from clusterregistry.serving.interface import Filter, Handler, answered
 
 VERB = "impersonate"
 EXTRA = "impersonate-extra-"
@@ -32,7 +32,7 @@ _LABEL_LIMIT = 63  # a namespace's name is a DNS label
 
 def filter_for(authorizer: Authorizer) -> Filter:
     def wrap(inner: Handler) -> Handler:
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             return impersonate(request) if request.mentions(HEADERS) else inner(request)
 
         async def impersonate(request: Request) -> Answer:
@@ -44,7 +44,7 @@ def filter_for(authorizer: Authorizer) -> Filter:
                         raise forbidden(attributes, decision)
                 request.impersonator, request.user = request.user, _in_effect(wanted)
             request.drop_headers(HEADERS)
-            return await inner(request)
+            return await answered(inner(request))
 
         return handle
 

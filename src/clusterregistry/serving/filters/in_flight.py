@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authn.users import MASTERS
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.fairness import Seats
-from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.serving.interface import Filter, Handler, answered
 from clusterregistry.serving.metrics import MUTATING, RequestMetrics
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
@@ -23,26 +23,36 @@ def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: Request
     """None: as many as come."""
 
     def wrap(inner: Handler) -> Handler:
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             seats = writing if request.info.verb in MUTATING else reading
             if seats is None or _is_exempt(request):
                 return inner(request)
-            return seated(request, seats)
+            return seated(request, seats) if seats.take_at_once() else in_turn(request, seats)
 
-        async def seated(request: Request, seats: Seats) -> Answer:
-            if not seats.take_at_once():
-                await in_turn(request, seats)
+        def seated(request: Request, seats: Seats) -> Reply:
             try:
-                return await inner(request)
+                reply = inner(request)
+            except BaseException:
+                seats.leave()
+                raise
+            if not isinstance(reply, Response):
+                return until_answered(reply, seats)
+            seats.leave()
+            return reply
+
+        async def until_answered(reply: Awaitable[Answer], seats: Seats) -> Answer:
+            try:
+                return await reply
             finally:
                 seats.leave()
 
-        async def in_turn(request: Request, seats: Seats) -> None:
+        async def in_turn(request: Request, seats: Seats) -> Answer:
             try:
                 await seats.take_in_turn(request.user.name)
             except APIError:
                 metrics.turned_away(request.info)
                 raise
+            return await answered(seated(request, seats))
 
         return handle
 

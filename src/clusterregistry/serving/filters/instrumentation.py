@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
 from clusterregistry.serving.metrics import RequestMetrics
 
@@ -15,18 +16,33 @@ _log = logging.getLogger(__name__)
 
 def filter_for(metrics: RequestMetrics) -> Filter:
     def wrap(inner: Handler) -> Handler:
-        async def handle(request: Request) -> Answer:
+        def handle(request: Request) -> Reply:
             began = time.perf_counter()
-            metrics.in_flight(request.info, 1)
+            metrics.begin(request.info)
             try:
-                answer = await inner(request)
+                reply = inner(request)
+            except BaseException:
+                metrics.end(request.info)
+                raise
+            if not isinstance(reply, Response):
+                return handle_later(request, reply, began)
+            metrics.end(request.info)
+            observe(request, reply, began)
+            return reply
+
+        async def handle_later(request: Request, reply: Awaitable[Answer], began: float) -> Answer:
+            try:
+                answer = await reply
             finally:
-                metrics.in_flight(request.info, -1)
+                metrics.end(request.info)
+            observe(request, answer, began)
+            return answer
+
+        def observe(request: Request, answer: Answer, began: float) -> None:
             seconds = time.perf_counter() - began
             metrics.observe(request.info, answer, seconds=seconds, query=request.query_string)
             if _log.isEnabledFor(logging.DEBUG):
                 _log_request(request, answer, seconds)
-            return answer
 
         return handle
 

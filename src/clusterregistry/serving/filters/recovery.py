@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers.requests import ClientGoneError, Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.handlers.statuses import error_response
 from clusterregistry.serving.interface import Filter, Handler
 
@@ -15,17 +16,30 @@ _log = logging.getLogger(__name__)
 
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
-        async def handle(request: Request) -> Answer:
+        def handle(request: Request) -> Reply:
             try:
-                return await inner(request)
-            except ClientGoneError:
-                raise
-            except errors.APIError as error:
-                return error_response(request, error)
-            except Exception:  # noqa: BLE001 - what nobody expected is our bug; the client gets an answer
-                _log.exception("request %s failed: %s %r", request.id, request.method, request.path)
-                return error_response(request, errors.internal(f"see the server's log for request {request.id}"))
+                reply = inner(request)
+            except Exception as error:  # noqa: BLE001 - all of them are looked at
+                return _recovered(request, error)
+            return reply if isinstance(reply, Response) else handle_later(request, reply)
+
+        async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
+            try:
+                return await reply
+            except Exception as error:  # noqa: BLE001 - all of them are looked at
+                return _recovered(request, error)
 
         return handle
 
     return wrap
+
+
+def _recovered(request: Request, error: Exception) -> Response:
+    """The answer to an error. Raises it again when there is nobody to answer."""
+    if isinstance(error, ClientGoneError):
+        raise error
+    if isinstance(error, errors.APIError):
+        return error_response(request, error)
+    # What nobody expected is our bug; the client gets an answer.
+    _log.error("request %s failed: %s %r", request.id, request.method, request.path, exc_info=error)
+    return error_response(request, errors.internal(f"see the server's log for request {request.id}"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Awaitable
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
 
 _PREFIX = str(uuid.uuid4())[:-12]
@@ -17,19 +18,30 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
-        async def handle(request: Request) -> Answer:
+        def handle(request: Request) -> Reply:
             request.id = _given_id(request) or new_id()
-            answer = await inner(request)
-            headers = answer.headers
-            if not headers or not any(name == b"cache-control" for name, _ in headers):
-                headers.append(_NO_CACHE)
-            headers.append((b"audit-id", request.id.encode()))
-            headers.extend(request.warnings.headers())
+            reply = inner(request)
+            if not isinstance(reply, Response):
+                return handle_later(request, reply)
+            _add_headers(request, reply)
+            return reply
+
+        async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
+            answer = await reply
+            _add_headers(request, answer)
             return answer
 
         return handle
 
     return wrap
+
+
+def _add_headers(request: Request, answer: Answer) -> None:
+    headers = answer.headers
+    if not headers or not any(name == b"cache-control" for name, _ in headers):
+        headers.append(_NO_CACHE)
+    headers.append((b"audit-id", request.id.encode()))
+    headers.extend(request.warnings.headers())
 
 
 def _given_id(request: Request) -> str:

@@ -7,13 +7,12 @@ than the server's own limit for whatever is longer, zero or negative.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.durations import parse_duration
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer
-from clusterregistry.serving.interface import Filter, Handler
+from clusterregistry.handlers.responses import Answer, Reply
+from clusterregistry.serving.interface import Filter, Handler, answered
 
 _QUICK = frozenset({"get", "list"})
 """Verbs that answer from memory: a timer for each would cost more than it gives."""
@@ -24,12 +23,12 @@ def filter_for(seconds: float) -> Filter:
         async def limited(request: Request, allowed: float) -> Answer:
             try:
                 async with asyncio.timeout(allowed):
-                    return await inner(request)
+                    return await answered(inner(request))
             except TimeoutError:
                 message = "request did not complete within the allotted timeout"
                 raise errors.timeout(message, retry_after=1) from None
 
-        def handle(request: Request) -> Awaitable[Answer]:
+        def handle(request: Request) -> Reply:
             verb, query_string = request.info.verb, request.query_string
             if verb == "watch":
                 return inner(request)

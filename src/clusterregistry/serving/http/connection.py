@@ -1,4 +1,8 @@
-"""One connection: its requests are answered one after the other, in the order in which they came."""
+"""One connection: its requests are answered one after the other, in the order in which they came.
+
+What is known at once is answered where the request was read. A task is made only for a request that has to wait, for
+its answer, its body or its client.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,12 @@ from http import HTTPStatus
 from typing import Protocol
 
 from clusterregistry.handlers.requests import ClientGoneError
-from clusterregistry.handlers.responses import text_response
+from clusterregistry.handlers.responses import Answer, Reply, Response, text_response
 from clusterregistry.serving.http import writing
 from clusterregistry.serving.http.incoming import Incoming
 from clusterregistry.serving.http.reading import RequestReader
 from clusterregistry.serving.http.wire import Wire
-from clusterregistry.serving.interface import Handler
+from clusterregistry.serving.interface import Handler, answered
 
 HEAD_SECONDS = 32.0
 """How long a client may take for the head of a request, as kube-apiserver has it."""
@@ -50,15 +54,15 @@ class Surroundings(Protocol):
 class Connection(asyncio.Protocol):
     """Between a transport and the handler."""
 
-    __slots__ = ("_idle", "_reader", "_server", "_task", "_wire", "begun", "deadline", "holder", "write_deadline")
+    __slots__ = ("_reader", "_server", "_task", "_wire", "begun", "deadline", "holder", "write_deadline")
 
     _reader: RequestReader
-    _task: asyncio.Task[None]
     _wire: Wire
 
     def __init__(self, server: Surroundings, holder: str = "") -> None:
         self._server = server
-        self._idle = True
+        self._task: asyncio.Task[None] | None = None
+        """That of the request which is waited for."""
         self.holder = holder
         """Whom its place is given to."""
         self.begun = False
@@ -72,13 +76,14 @@ class Connection(asyncio.Protocol):
         self.begun = True
         self._wire = Wire(transport)
         self._reader = RequestReader(self._wire)
-        self._task = asyncio.get_running_loop().create_task(self._work())
         self._expect_head()
         self._server.joined(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         self._wire.on_lost()
         self._reader.close()
+        if self._task is None:
+            self._server.left(self)
 
     def pause_writing(self) -> None:
         self._wire.on_full()
@@ -93,19 +98,20 @@ class Connection(asyncio.Protocol):
         was_in_head = reader.in_head
         reader.feed(data)
         if reader.requests or reader.refusal:
-            self._wire.changed()
+            self._go_on()
         elif reader.in_head and not was_in_head:
             self._expect_head()
 
     def finish(self) -> None:
         """The server is stopping: a request under way is still answered, an idle connection is closed."""
-        if self._idle and not self._reader.requests:
+        if not self._reader.requests:
             self._end_soon()
 
     def end(self) -> None:
         """Ends it at once, and what is being done for it."""
         self._wire.abort()
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def expire(self) -> None:
         """The client was waited for long enough."""
@@ -116,51 +122,76 @@ class Connection(asyncio.Protocol):
             self._wire.abort()
             return
         _log.debug("ended the connection of a client at %s that sends nothing, or too slowly", self.holder)
-        if self._idle and self._reader.in_head and not self._wire.closing:
+        if not self._reader.requests and self._reader.in_head and not self._wire.closing:
             self._wire.write(writing.refusal(HTTPStatus.REQUEST_TIMEOUT, self._server.date))
         self._end_soon()
 
-    async def _work(self) -> None:
-        """Answers requests until the connection ends."""
-        reader, wire = self._reader, self._wire
-        try:
-            while not wire.lost:
-                if reader.requests and not wire.closing:
-                    self._idle, self.deadline = False, math.inf
-                    await self._answer(reader.requests[0])
-                    reader.requests.popleft()
-                    reader.go_on()
-                    self.deadline = self._server.now + (IDLE_SECONDS if reader.between_messages else HEAD_SECONDS)
-                    if reader.requests:  # sent ahead: others have their turn first
-                        await asyncio.sleep(0)
-                elif reader.refusal and not wire.closing:
-                    wire.write(writing.refusal(reader.refusal, self._server.date))
-                    self._end_soon()
-                else:
-                    self._idle = True
-                    await wire.change()
-        finally:
-            self._server.left(self)
-
-    async def _answer(self, request: Incoming) -> None:
-        try:
-            answer = await self._server.handler(request)
-        except ClientGoneError:
+    def _go_on(self) -> None:
+        """Answers the next request, or what is none, unless one is being answered."""
+        if self._task is not None or self._wire.closing:
             return
-        except Exception:  # noqa: BLE001 - the chain answers its own errors; should it fail, the client hears of it
-            _log.exception("no answer was made to %s %r", request.method, request.path)
-            answer = text_response("Internal Server Error", status=500)
-        request.drop_body()
-        keep_alive = request.keep_alive and request.leaves_order and not self._server.stopping
+        if self._reader.requests:
+            self._answer(self._reader.requests[0])
+        elif self._reader.refusal:
+            self._wire.write(writing.refusal(self._reader.refusal, self._server.date))
+            self._end_soon()
+
+    def _answer(self, request: Incoming) -> None:
+        """Answers a request at once, or begins to."""
         try:
+            reply = self._server.handler(request)
+        except Exception:  # noqa: BLE001 - the chain answers its own errors; should it fail, the client hears of it
+            reply = _no_answer(request)
+        if isinstance(reply, Response) and self._wire.writable and writing.fits_at_once(reply, request):
+            keep_alive = self._keeps_alive(request)
+            try:
+                writing.send_at_once(reply, request, self._wire, date=self._server.date, keep_alive=keep_alive)
+            except Exception:  # noqa: BLE001 - one answer less must not end the others
+                self._break_off(request)
+            self._answered(keep_alive=keep_alive)
+        else:
+            self.deadline = math.inf
+            self._task = asyncio.get_running_loop().create_task(self._answer_later(request, reply))
+
+    async def _answer_later(self, request: Incoming, reply: Reply) -> None:
+        keep_alive = True
+        try:
+            answer = await _awaited(request, reply)
+            keep_alive = self._keeps_alive(request)
             await writing.send(answer, request, self._wire, date=self._server.date, keep_alive=keep_alive)
+        except ClientGoneError:
+            pass  # should it still be there, it hears what was wrong next
         except Exception:  # noqa: BLE001 - one answer less must not end the others
-            _log.exception("the answer to %s %r broke off", request.method, request.path)
-            self._wire.abort()
+            self._break_off(request)
+        finally:
+            self._task = None
+            self._answered(keep_alive=keep_alive)
+
+    def _keeps_alive(self, request: Incoming) -> bool:
+        """Whether another request may follow this one, of whose body nobody wants any more."""
+        request.drop_body()
+        return request.keep_alive and request.leaves_order and not self._server.stopping
+
+    def _break_off(self, request: Incoming) -> None:
+        """An answer cannot be sent, or not to its end."""
+        _log.exception("the answer to %s %r broke off", request.method, request.path)
+        self._wire.abort()
+
+    def _answered(self, *, keep_alive: bool) -> None:
+        """A request is done with: on to the next one, or to the end."""
+        reader = self._reader
+        reader.requests.popleft()
+        if self._wire.lost:
+            self._server.left(self)
+            return
         if self._server.stopping:
             self._end_soon()
         elif not keep_alive:
             self._wire.close()
+        reader.go_on()
+        self.deadline = self._server.now + (IDLE_SECONDS if reader.between_messages else HEAD_SECONDS)
+        if reader.requests or reader.refusal:  # sent ahead: others have their turn first
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _expect_head(self) -> None:
         self.deadline = self._server.now + HEAD_SECONDS
@@ -169,3 +200,19 @@ class Connection(asyncio.Protocol):
         """Closes it; TLS alone would wait half a minute for the client's goodbye, and read on meanwhile."""
         self._wire.close()
         asyncio.get_running_loop().call_later(_GOODBYE, self._wire.abort)
+
+
+async def _awaited(request: Incoming, reply: Reply) -> Answer:
+    """The answer, whatever becomes of the request. Raises ClientGoneError."""
+    try:
+        return await answered(reply)
+    except ClientGoneError:
+        raise
+    except Exception:  # noqa: BLE001 - as above
+        return _no_answer(request)
+
+
+def _no_answer(request: Incoming) -> Response:
+    """For an error that is handled just now."""
+    _log.exception("no answer was made to %s %r", request.method, request.path)
+    return text_response("Internal Server Error", status=500)

@@ -42,7 +42,7 @@ class Wire:
 
     @property
     def closing(self) -> bool:
-        return self._transport.is_closing()
+        return self.lost or self._transport.is_closing()
 
     def close(self) -> None:
         """Closes once everything is written. Whatever still comes is read and dropped, so that nothing is reset."""
@@ -72,6 +72,11 @@ class Wire:
             return False
         self.write(data)
         return True
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is room to write."""
+        return self._writable
 
     async def drain(self) -> None:
         """Waits until there is room to write, or nobody who would read."""

@@ -37,13 +37,24 @@ async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, ke
     if isinstance(answer, StreamResponse):
         wire.write(_stream_head(answer, date, keep_alive=keep_alive, in_chunks=request.takes_chunks))
         await _send_stream(answer, wire, in_chunks=request.takes_chunks)
-    elif request.method == "HEAD":
-        wire.write(_head(answer, date, keep_alive=keep_alive))
-    elif answer.length <= _AT_ONCE:
-        wire.write(_whole(answer, date, keep_alive=keep_alive))
+    elif fits_at_once(answer, request):
+        send_at_once(answer, request, wire, date=date, keep_alive=keep_alive)
     else:
         wire.write(_head(answer, date, keep_alive=keep_alive))
         await _send_pieces(answer, wire)
+
+
+def fits_at_once(answer: Response, request: Incoming) -> bool:
+    """Whether an answer is one write."""
+    return answer.length <= _AT_ONCE or request.method == "HEAD"
+
+
+def send_at_once(answer: Response, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> None:
+    """Writes an answer that is one write."""
+    if request.method == "HEAD":
+        wire.write(_head(answer, date, keep_alive=keep_alive))
+    else:
+        wire.write(_whole(answer, date, keep_alive=keep_alive))
 
 
 def _whole(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:

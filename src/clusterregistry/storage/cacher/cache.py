@@ -80,6 +80,9 @@ class Cacher:
         """The key as memory has it: without waiting, hence only as current as ``sole_writer`` says."""
         return self._snapshot.items.get(key)
 
+    def at_hand(self, key: str) -> KeyValue | None:
+        return self._snapshot.items.get(key) if self.sole_writer and not self._closed else None
+
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
         if not key.startswith(self._prefix) or not await self._is_current():

@@ -83,6 +83,10 @@ class EtcdStorage:
         self._check_open()
         return await self._reader.revision()
 
+    def at_hand(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
+        """Nothing is: that is what caches are for."""
+        return None
+
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
         return await self._reader.get(key)

@@ -73,6 +73,10 @@ class SQLiteStorage:
         self._check_open()
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
+    def at_hand(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
+        """Nothing is: that is what caches are for."""
+        return None
+
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
         return await self._readers.get(key)
