@@ -61,7 +61,7 @@ class BearerTokens:
     """
 
     def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
-        self._sources = TokenSources(sources)
+        self._sources = sources[0] if len(sources) == 1 else TokenSources(sources)
 
     def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
         header = request.header("authorization")

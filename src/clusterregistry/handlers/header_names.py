@@ -32,6 +32,6 @@ class HeaderNames:
     def _begun_in(self, headers: dict[bytes, bytes]) -> bool:
         text = b"\n" + b"\n".join(headers)
         for suspect in self._suspects:  # noqa: SIM110 - a loop is twice as fast as any() with a generator
-            if suspect in text:
+            if text.find(suspect) >= 0:  # ``in`` tries first whether bytes are a number, by way of an exception
                 return True
         return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.field_errors import quoted
@@ -15,6 +16,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 _PREFIXES = {"api", "apis"}
 _FALSE = {"false", "0"}
 _KEPT = 512
+_MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,10 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     parts: tuple[str, ...] = ()
+    is_mutating: bool = False
+    memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What others derive from it, each under itself as the key: it lives as long as this, which is kept for paths
+    that are asked for again."""
 
 
 def parse(method: str, path: str, query_string: bytes) -> RequestInfo:
@@ -77,6 +83,7 @@ def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
         name=name,
         subresource=rest[2] if len(rest) > 2 else "",  # noqa: PLR2004 - resource, name, subresource
         parts=tuple(rest),
+        is_mutating=verb in _MUTATING,
     )
 
 

@@ -33,6 +33,7 @@ class Request(abc.ABC):
         "_headers",
         "_query",
         "_repeated",
+        "_warnings",
         "abort",
         "authorizer",
         "client_address",
@@ -48,7 +49,6 @@ class Request(abc.ABC):
         "received",
         "user",
         "visible",
-        "warnings",
     )
 
     def __init__(  # noqa: PLR0913 - the parts of a request, all by keyword
@@ -86,10 +86,10 @@ class Request(abc.ABC):
         """Who else wants to see the body once it is read."""
         self.authorizer: Any = None
         self.visible: Visible = EVERYTHING
-        self.warnings = WarningRecorder()
         self._headers = headers
         self._repeated = repeated_headers
         self._query: Query | None = None
+        self._warnings: WarningRecorder | None = None
 
     @abc.abstractmethod
     async def read_body(self) -> tuple[bytes, bool]:
@@ -104,6 +104,17 @@ class Request(abc.ABC):
         if self._query is None:
             self._query = Query(self.query_string)
         return self._query
+
+    @property
+    def warnings(self) -> WarningRecorder:
+        if self._warnings is None:
+            self._warnings = WarningRecorder()
+        return self._warnings
+
+    @property
+    def warning_headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """What the answer tells of the warnings, if there are any."""
+        return () if self._warnings is None else self._warnings.headers()
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name; empty when it is absent."""

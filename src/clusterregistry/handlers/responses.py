@@ -31,7 +31,8 @@ class Response:
         self.status = status
         self.content_type = content_type
         self.headers = [] if headers is None else headers
-        self.body = body
+        self._body = body
+        self.length = _length(body)
 
     @property
     def body(self) -> Sequence[bytes]:
@@ -41,7 +42,11 @@ class Response:
     def body(self, pieces: Sequence[bytes]) -> None:
         """Another body, such as the same one compressed."""
         self._body = pieces
-        self.length = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
+        self.length = _length(pieces)
+
+
+def _length(pieces: Sequence[bytes]) -> int:
+    return len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ microseconds a request; the library collects and renders them.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 
@@ -30,7 +31,6 @@ _VERBS = {
     "delete": "DELETE",
     "deletecollection": "DELETECOLLECTION",
 }
-MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _DURATIONS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
@@ -56,16 +56,33 @@ class _Histogram:
         return list(zip(names, accumulate(self.counts), strict=True))
 
 
-class _Series:
-    """All requests with the same labels."""
+class Flight:
+    """The requests of one kind: those that are worked on, and those that were turned away."""
 
-    __slots__ = ("counts", "durations", "sizes")
+    __slots__ = ("now", "turned_away")
 
     def __init__(self) -> None:
-        self.counts: dict[tuple[str, int], int] = {}
+        self.now = 0
+        self.turned_away = 0
+
+
+class Series:
+    """All requests with the same labels."""
+
+    __slots__ = ("counts", "durations", "flight", "sizes")
+
+    def __init__(self, flight: Flight) -> None:
+        self.flight = flight
+        self.counts: defaultdict[tuple[str, int], int] = defaultdict(int)
         """By dryRun and the answer's code."""
         self.durations = _Histogram(_DURATIONS)
         self.sizes = _Histogram(_SIZES)
+
+    def observe(self, answer: Answer, *, seconds: float, query: bytes) -> None:
+        self.counts["All" if query and b"dryRun=" in query else "", answer.status] += 1
+        self.durations.observe(seconds)
+        if isinstance(answer, Response):
+            self.sizes.observe(answer.length)
 
 
 class RequestMetrics(Collector):
@@ -73,35 +90,23 @@ class RequestMetrics(Collector):
 
     def __init__(self, served: Collection[tuple[str, str, str]]) -> None:
         self._served = frozenset(served)
-        self._series: dict[Labels, _Series] = {}
-        self._in_flight = {"mutating": 0, "readOnly": 0}
+        self._series: dict[Labels, Series] = {}
+        self._reading, self._mutating = Flight(), Flight()
         self._terminated = 0
-        self._turned_away = dict.fromkeys(self._in_flight, 0)
 
     def watcher_terminated(self) -> None:
         self._terminated += 1
 
-    def begin(self, info: RequestInfo) -> None:
-        """A request is worked on from now on."""
-        self._in_flight[_kind(info)] += 1
-
-    def end(self, info: RequestInfo) -> None:
-        """Nobody works on it any more."""
-        self._in_flight[_kind(info)] -= 1
-
-    def turned_away(self, info: RequestInfo) -> None:
-        self._turned_away[_kind(info)] += 1
-
-    def observe(self, info: RequestInfo, answer: Answer, *, seconds: float, query: bytes) -> None:
-        labels = self._labels(info)
-        series = self._series.get(labels)
+    def of(self, info: RequestInfo) -> Series:
+        """Where requests like this one are counted."""
+        series: Series | None = info.memo.get(self)
         if series is None:
-            series = self._series[labels] = _Series()
-        answered = ("All" if b"dryRun=" in query else "", answer.status)
-        series.counts[answered] = series.counts.get(answered, 0) + 1
-        series.durations.observe(seconds)
-        if isinstance(answer, Response):
-            series.sizes.observe(answer.length)
+            labels = self._labels(info)
+            series = self._series.get(labels)
+            if series is None:
+                series = self._series[labels] = Series(self._mutating if info.is_mutating else self._reading)
+            info.memo[self] = series
+        return series
 
     def _labels(self, info: RequestInfo) -> Labels:
         verb = _VERBS.get(info.verb, "other")
@@ -122,20 +127,23 @@ class RequestMetrics(Collector):
         flight = GaugeMetricFamily(
             "apiserver_current_inflight_requests", "Requests being worked on.", labels=("request_kind",)
         )
-        for kind, count in self._in_flight.items():
-            flight.add_metric((kind,), count)
+        for kind, requests_of_it in self._kinds():
+            flight.add_metric((kind,), requests_of_it.now)
         yield flight
         dropped = CounterMetricFamily(
             "apiserver_dropped_requests", "Requests turned away with 429.", labels=("request_kind",)
         )
-        for kind, count in self._turned_away.items():
-            dropped.add_metric((kind,), count)
+        for kind, requests_of_it in self._kinds():
+            dropped.add_metric((kind,), requests_of_it.turned_away)
         yield dropped
         yield CounterMetricFamily(
             "apiserver_terminated_watchers",
             "Watches that were ended because the client was too slow.",
             value=self._terminated,
         )
+
+    def _kinds(self) -> tuple[tuple[str, Flight], ...]:
+        return ("mutating", self._mutating), ("readOnly", self._reading)
 
     def _histograms(self) -> Iterable[Metric]:
         durations = HistogramMetricFamily(
@@ -148,10 +156,6 @@ class RequestMetrics(Collector):
             durations.add_metric(labels, series.durations.buckets(), sum_value=series.durations.total)
             sizes.add_metric(labels, series.sizes.buckets(), sum_value=series.sizes.total)
         return durations, sizes
-
-
-def _kind(info: RequestInfo) -> str:
-    return "mutating" if info.verb in MUTATING else "readOnly"
 
 
 class _Readings(Collector):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import orjson
 from prometheus_client import CollectorRegistry
@@ -15,7 +16,7 @@ from clusterregistry.handlers.delete import delete, delete_collection
 from clusterregistry.handlers.get import get
 from clusterregistry.handlers.list import list_collection
 from clusterregistry.handlers.patch import patch
-from clusterregistry.handlers.request_info import check_path_name
+from clusterregistry.handlers.request_info import RequestInfo, check_path_name
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import JSON, Reply, Response, json_response, page_not_found
 from clusterregistry.handlers.review import ReviewScope, review
@@ -24,6 +25,7 @@ from clusterregistry.handlers.update import update, without_name
 from clusterregistry.handlers.watch import WatchSettings, watch
 from clusterregistry.serving import metrics
 from clusterregistry.serving.health import Health
+from clusterregistry.serving.interface import Handler
 from clusterregistry.serving.version_info import version_info
 
 Verb = Callable[[Scope, Request], Reply]
@@ -65,64 +67,60 @@ class Routes:
 
     def __call__(self, request: Request) -> Reply:
         info = request.info
+        handler: Handler | None = info.memo.get(self)
+        if handler is None:
+            handler = info.memo[self] = self._found(info)
+        return handler(request)
+
+    def _found(self, info: RequestInfo) -> Handler:
+        """Who answers. Raises 400 for a name that none can be, 404 and 405 for what nobody answers."""
         if not info.is_resource:
-            return self._path(request)
+            return self._path
         scope = self._scopes.get((info.group, info.version, info.resource))
         if scope is None and (info.group, info.version) in self._groups_of_reviews:
-            return self._review(request)
+            return self._review(info)
         if scope is None or info.namespace:
-            return self._unknown(request.path)
+            return self._unknown
         if info.verb == "watch":
-            return self._watch(scope, request)
-        return self._verb(scope, request)(scope, request)
+            return self._watch(scope, info)
+        return partial(_verb(scope, info), scope)
 
-    def _verb(self, scope: Scope, request: Request) -> Verb:
-        """Raises 400 for a name that none can be, 404 for an unknown subresource and 405 for an unknown method."""
-        info = request.info
-        check_path_name(info.name)
-        if len(info.parts) == 1:
-            verbs = _COLLECTION
-        elif not info.subresource:
-            verbs = _OBJECT
-        elif info.subresource == "status" and scope.resource.status_strategy:
-            verbs = _STATUS
-        else:
-            raise scope.store.not_found(info.name)
-        verb = verbs.get(info.verb)
-        if verb is None:
-            raise scope.not_supported(info.verb)
-        return verb
-
-    def _review(self, request: Request) -> Reply:
-        """Raises 404 for a name and 405 for any verb but create: there is nothing that could be read."""
-        info = request.info
+    def _review(self, info: RequestInfo) -> Handler:
+        """There is nothing that could be read."""
         scope = self._reviews.get((info.group, info.version, info.resource))
         if scope is None or len(info.parts) > 1 or info.namespace:
             raise errors.no_such_resource()
         if info.verb != "create":
             raise errors.method_not_allowed()
-        return review(scope, request)
+        return partial(review, scope)
 
-    def _watch(self, scope: Scope, request: Request) -> Reply:
-        if self._watch_settings is None or request.method not in ("GET", "HEAD"):
+    def _watch(self, scope: Scope, info: RequestInfo) -> Handler:
+        settings = self._watch_settings
+        if settings is None:
             raise scope.not_supported("watch")
-        if len(request.info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
-            raise scope.store.not_found(request.info.name)
-        return watch(scope, request, self._watch_settings)
+
+        def answer(request: Request) -> Reply:
+            if request.method not in ("GET", "HEAD"):
+                raise scope.not_supported("watch")
+            if len(info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
+                raise scope.store.not_found(info.name)
+            return watch(scope, request, settings)
+
+        return answer
 
     def _path(self, request: Request) -> Response:
         """What is no resource can only be read. Raises 405 and 406."""
         answer = self._health.answer(request) or self._own(request) or self._discovered(request)
         if answer is None:
-            return self._unknown(request.path)
+            return self._unknown(request)
         if request.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed()
         return answer
 
     @staticmethod
-    def _unknown(path: str) -> Response:
+    def _unknown(request: Request) -> Response:
         """As kube-apiserver does: below ``/api`` what is not there is a Status, elsewhere plain text."""
-        if path.startswith("/api/"):
+        if request.path.startswith("/api/"):
             raise errors.no_such_resource()
         return page_not_found()
 
@@ -156,3 +154,19 @@ class Routes:
         headers = {name.lower().encode(): value.encode() for name, value in found.headers.items()}
         content_type = headers.pop(b"content-type", b"")
         return Response(found.status, content_type, (found.body,), list(headers.items()))
+
+
+def _verb(scope: Scope, info: RequestInfo) -> Verb:
+    check_path_name(info.name)
+    if len(info.parts) == 1:
+        verbs = _COLLECTION
+    elif not info.subresource:
+        verbs = _OBJECT
+    elif info.subresource == "status" and scope.resource.status_strategy:
+        verbs = _STATUS
+    else:
+        raise scope.store.not_found(info.name)
+    verb = verbs.get(info.verb)
+    if verb is None:
+        raise scope.not_supported(info.verb)
+    return verb

@@ -14,7 +14,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.interface import Filter, Handler, answered
-from clusterregistry.serving.metrics import MUTATING, RequestMetrics
+from clusterregistry.serving.metrics import RequestMetrics
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
@@ -24,7 +24,7 @@ def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: Request
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            seats = writing if request.info.verb in MUTATING else reading
+            seats = writing if request.info.is_mutating else reading
             if seats is None or _is_exempt(request):
                 return inner(request)
             return seated(request, seats) if seats.take_at_once() else in_turn(request, seats)
@@ -50,7 +50,7 @@ def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: Request
             try:
                 await seats.take_in_turn(request.user.name)
             except APIError:
-                metrics.turned_away(request.info)
+                metrics.of(request.info).flight.turned_away += 1
                 raise
             return await answered(seated(request, seats))
 

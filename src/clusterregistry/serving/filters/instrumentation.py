@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
-from clusterregistry.serving.metrics import RequestMetrics
+from clusterregistry.serving.metrics import RequestMetrics, Series
 
 _log = logging.getLogger(__name__)
 
@@ -18,35 +18,37 @@ def filter_for(metrics: RequestMetrics) -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             began = time.perf_counter()
-            metrics.begin(request.info)
+            series = metrics.of(request.info)
+            series.flight.now += 1
             try:
                 reply = inner(request)
             except BaseException:
-                metrics.end(request.info)
+                series.flight.now -= 1
                 raise
             if not isinstance(reply, Response):
-                return handle_later(request, reply, began)
-            metrics.end(request.info)
-            observe(request, reply, began)
+                return handle_later(request, reply, series, began=began)
+            series.flight.now -= 1
+            _observe(request, reply, series, began=began)
             return reply
 
-        async def handle_later(request: Request, reply: Awaitable[Answer], began: float) -> Answer:
+        async def handle_later(request: Request, reply: Awaitable[Answer], series: Series, *, began: float) -> Answer:
             try:
                 answer = await reply
             finally:
-                metrics.end(request.info)
-            observe(request, answer, began)
+                series.flight.now -= 1
+            _observe(request, answer, series, began=began)
             return answer
-
-        def observe(request: Request, answer: Answer, began: float) -> None:
-            seconds = time.perf_counter() - began
-            metrics.observe(request.info, answer, seconds=seconds, query=request.query_string)
-            if _log.isEnabledFor(logging.DEBUG):
-                _log_request(request, answer, seconds)
 
         return handle
 
     return wrap
+
+
+def _observe(request: Request, answer: Answer, series: Series, *, began: float) -> None:
+    seconds = time.perf_counter() - began
+    series.observe(answer, seconds=seconds, query=request.query_string)
+    if _log.isEnabledFor(logging.DEBUG):
+        _log_request(request, answer, seconds)
 
 
 def _log_request(request: Request, answer: Answer, seconds: float) -> None:
