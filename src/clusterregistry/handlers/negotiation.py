@@ -8,7 +8,7 @@ come in protobuf, as custom resources do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.remembering import remembered
@@ -44,11 +44,11 @@ class Representation:
     kind: str = ""
     version: str = ""
     pretty: bool = False
+    is_plain: bool = field(init=False, compare=False)
+    """The object itself in compact JSON: the bytes that are at hand."""
 
-    @property
-    def is_plain(self) -> bool:
-        """The object itself in compact JSON: the bytes that are at hand."""
-        return not self.kind and not self.pretty and self.media_type == JSON
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_plain", not self.kind and not self.pretty and self.media_type == JSON)
 
 
 PLAIN = Representation()

@@ -33,7 +33,6 @@ class Request(abc.ABC):
         "_headers",
         "_query",
         "_repeated",
-        "_warnings",
         "abort",
         "authorizer",
         "client_address",
@@ -49,6 +48,7 @@ class Request(abc.ABC):
         "received",
         "user",
         "visible",
+        "warned",
     )
 
     def __init__(  # noqa: PLR0913 - the parts of a request, all by keyword
@@ -89,7 +89,8 @@ class Request(abc.ABC):
         self._headers = headers
         self._repeated = repeated_headers
         self._query: Query | None = None
-        self._warnings: WarningRecorder | None = None
+        self.warned: WarningRecorder | None = None
+        """The warnings, once somebody has asked for them: few requests have any."""
 
     @abc.abstractmethod
     async def read_body(self) -> tuple[bytes, bool]:
@@ -107,14 +108,9 @@ class Request(abc.ABC):
 
     @property
     def warnings(self) -> WarningRecorder:
-        if self._warnings is None:
-            self._warnings = WarningRecorder()
-        return self._warnings
-
-    @property
-    def warning_headers(self) -> Sequence[tuple[bytes, bytes]]:
-        """What the answer tells of the warnings, if there are any."""
-        return () if self._warnings is None else self._warnings.headers()
+        if self.warned is None:
+            self.warned = WarningRecorder()
+        return self.warned
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name; empty when it is absent."""

@@ -32,7 +32,7 @@ class Response:
         self.content_type = content_type
         self.headers = [] if headers is None else headers
         self._body = body
-        self.length = _length(body)
+        self.length = len(body[0]) if len(body) == 1 else sum(map(len, body))
 
     @property
     def body(self) -> Sequence[bytes]:
@@ -42,11 +42,7 @@ class Response:
     def body(self, pieces: Sequence[bytes]) -> None:
         """Another body, such as the same one compressed."""
         self._body = pieces
-        self.length = _length(pieces)
-
-
-def _length(pieces: Sequence[bytes]) -> int:
-    return len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
+        self.length = sum(map(len, pieces))
 
 
 @dataclass(slots=True)

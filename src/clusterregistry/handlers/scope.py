@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -52,10 +52,11 @@ class Scope(KindScope):
     admission: Admission | None = None
     """What a write needs besides being authorized, for kinds where that depends on the object."""
 
-    @property
-    def is_stored_version(self) -> bool:
-        """Whether objects are served in the form in which they are stored."""
-        return self.version.name == self.resource.storage_version
+    is_stored_version: bool = field(init=False)
+    """Whether objects are served in the form in which they are stored."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_stored_version", self.version.name == self.resource.storage_version)
 
     def object_bytes(self, kv: KeyValue) -> bytes:
         """The object in this version as JSON."""

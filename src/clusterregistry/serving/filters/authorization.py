@@ -29,7 +29,10 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
             decision = authorizer.authorize(attributes)
             if not isinstance(decision, Decision):
                 return handle_later(request, attributes, decision)
-            check(request, attributes, decision)
+            if decision.verdict is Verdict.ALLOW and attributes.verb != "watch":
+                request.decision = decision
+            else:
+                check(request, attributes, decision)
             return inner(request)
 
         async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:

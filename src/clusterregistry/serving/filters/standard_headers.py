@@ -41,7 +41,8 @@ def _add_headers(request: Request, answer: Answer) -> None:
     if not headers or not any(name == b"cache-control" for name, _ in headers):
         headers.append(_NO_CACHE)
     headers.append((b"audit-id", request.id.encode()))
-    headers.extend(request.warning_headers)
+    if request.warned:
+        headers.extend(request.warnings.headers())
 
 
 def _given_id(request: Request) -> str:

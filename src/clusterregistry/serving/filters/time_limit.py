@@ -30,9 +30,9 @@ def filter_for(seconds: float) -> Filter:
 
         def handle(request: Request) -> Reply:
             verb, query_string = request.info.verb, request.query_string
-            if verb == "watch":
+            if verb == "watch" or (verb in _QUICK and not query_string):
                 return inner(request)
-            wished = _wished(request) if query_string and _may_wish(query_string) else 0.0
+            wished = _wished(request) if _may_wish(query_string) else 0.0
             if 0 < wished < seconds:
                 return limited(request, wished)
             return inner(request) if verb in _QUICK else limited(request, seconds)

@@ -142,16 +142,19 @@ class Connection(asyncio.Protocol):
             reply = self._server.handler(request)
         except Exception:  # noqa: BLE001 - the chain answers its own errors; should it fail, the client hears of it
             reply = _no_answer(request)
-        if isinstance(reply, Response) and self._wire.writable and writing.fits_at_once(reply, request):
-            keep_alive = self._keeps_alive(request)
-            try:
-                writing.send_at_once(reply, request, self._wire, date=self._server.date, keep_alive=keep_alive)
-            except Exception:  # noqa: BLE001 - one answer less must not end the others
-                self._break_off(request)
-            self._answered(keep_alive=keep_alive)
-        else:
+        if not (isinstance(reply, Response) and self._sent_at_once(request, reply)):
             self.deadline = math.inf
             self._task = asyncio.get_running_loop().create_task(self._answer_later(request, reply))
+
+    def _sent_at_once(self, request: Incoming, answer: Response) -> bool:
+        keep_alive = self._keeps_alive(request)
+        try:
+            if not writing.send_at_once(answer, request, self._wire, date=self._server.date, keep_alive=keep_alive):
+                return False
+        except Exception:  # noqa: BLE001 - one answer less must not end the others
+            self._break_off(request)
+        self._answered(keep_alive=keep_alive)
+        return True
 
     async def _answer_later(self, request: Incoming, reply: Reply) -> None:
         keep_alive = True

@@ -84,7 +84,8 @@ class Incoming(Request):
     def drop_body(self) -> None:
         """Nobody will read the body, or what is left of it."""
         self._unwanted = True
-        self._taken()
+        if self._pieces:
+            self._taken()
 
     @property
     def leaves_order(self) -> bool:

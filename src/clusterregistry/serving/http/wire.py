@@ -21,10 +21,10 @@ class Wire:
         "_transport",
         "_unused",
         "_waiters",
-        "_writable",
         "address",
         "certificates",
         "lost",
+        "writable",
         "write",
     )
 
@@ -36,7 +36,9 @@ class Wire:
         """The client's IP address."""
         self.certificates = shown_by(transport.get_extra_info("ssl_object"))
         self.lost = False
-        self._readable = self._writable = True
+        self.writable = True
+        """Whether there is room to write."""
+        self._readable = True
         self._unused = 0
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -68,19 +70,14 @@ class Wire:
 
     def write_at_once(self, data: bytes) -> bool:
         """Writes unless that would have to wait, or nobody would read it: then says no."""
-        if not self._writable or self.lost or self._transport.is_closing():
+        if not self.writable or self.closing:
             return False
         self.write(data)
         return True
 
-    @property
-    def writable(self) -> bool:
-        """Whether there is room to write."""
-        return self._writable
-
     async def drain(self) -> None:
         """Waits until there is room to write, or nobody who would read."""
-        while not self._writable and not self.lost:
+        while not self.writable and not self.lost:
             await self.change()
 
     async def change(self) -> None:
@@ -97,10 +94,10 @@ class Wire:
                     waiter.set_result(None)
 
     def on_full(self) -> None:
-        self._writable = False
+        self.writable = False
 
     def on_room(self) -> None:
-        self._writable = True
+        self.writable = True
         self.changed()
 
     def on_lost(self) -> None:

@@ -37,24 +37,22 @@ async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, ke
     if isinstance(answer, StreamResponse):
         wire.write(_stream_head(answer, date, keep_alive=keep_alive, in_chunks=request.takes_chunks))
         await _send_stream(answer, wire, in_chunks=request.takes_chunks)
-    elif fits_at_once(answer, request):
-        send_at_once(answer, request, wire, date=date, keep_alive=keep_alive)
-    else:
+    elif not send_at_once(answer, request, wire, date=date, keep_alive=keep_alive):
         wire.write(_head(answer, date, keep_alive=keep_alive))
         await _send_pieces(answer, wire)
 
 
-def fits_at_once(answer: Response, request: Incoming) -> bool:
-    """Whether an answer is one write."""
-    return answer.length <= _AT_ONCE or request.method == "HEAD"
-
-
-def send_at_once(answer: Response, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> None:
-    """Writes an answer that is one write."""
+def send_at_once(answer: Response, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> bool:
+    """Writes an answer if that is one write and there is room for it, and says whether it did."""
+    if not wire.writable:
+        return False
     if request.method == "HEAD":
         wire.write(_head(answer, date, keep_alive=keep_alive))
-    else:
+    elif answer.length <= _AT_ONCE:
         wire.write(_whole(answer, date, keep_alive=keep_alive))
+    else:
+        return False
+    return True
 
 
 def _whole(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:
@@ -63,8 +61,7 @@ def _whole(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:
 
 def _head(answer: Response, date: bytes, *, keep_alive: bool) -> bytes:
     lines = [_STATUS_LINES[answer.status], date, b"content-length: %d" % answer.length]
-    for name, value in answer.headers:
-        lines.append(name + b": " + value)
+    lines.extend(map(b": ".join, answer.headers))
     if answer.content_type:
         lines.append(b"content-type: " + answer.content_type)
     if not keep_alive:
