@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from clusterregistry.authn.users import User
@@ -26,11 +26,11 @@ class Decision:
     verdict: Verdict
     reason: str = ""
     undecided: bool = False
+    allowed: bool = field(init=False, compare=False, repr=False)
+    """Only an explicit ALLOW lets a request pass."""
 
-    @property
-    def allowed(self) -> bool:
-        """Only an explicit ALLOW lets a request pass."""
-        return self.verdict is Verdict.ALLOW
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allowed", self.verdict is Verdict.ALLOW)
 
 
 ALLOW = Decision(Verdict.ALLOW)
@@ -38,7 +38,7 @@ DENY = Decision(Verdict.DENY)
 NO_OPINION = Decision(Verdict.NO_OPINION)
 
 
-@dataclass(slots=True, kw_only=True)  # one for each request: frozen would make it four times as dear
+@dataclass(slots=True)  # one for each request: frozen would make it four times as dear
 class Attributes:
     """What a user wants to do. Never changed.
 

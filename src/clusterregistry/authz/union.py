@@ -17,6 +17,8 @@ from clusterregistry.authz.interface import (
     Verdict,
 )
 
+_NO_OPINION = Verdict.NO_OPINION  # looked up once: members of an Enum cost a call each time
+
 
 class Union:
     """Asks each in turn; the first that has an opinion decides.
@@ -41,7 +43,7 @@ class Union:
             decision = authorizer.authorize(attributes)
             if not isinstance(decision, Decision):
                 return self._go_on(decision, authorizers, attributes, reasons=reasons)
-            if decision.verdict is not Verdict.NO_OPINION:
+            if decision.verdict is not _NO_OPINION:
                 return decision
             if decision.reason:
                 reasons.append(decision.reason)

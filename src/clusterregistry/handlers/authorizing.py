@@ -10,17 +10,18 @@ from clusterregistry.handlers.requests import Request
 def attributes_of(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
     """What a request wants to do, or the same with another verb or name."""
     info = request.info
+    # By position: to make an object by keywords costs a dictionary of them, and this is one for each request.
     return Attributes(
-        user=request.user,
-        verb=verb or info.verb,
-        is_resource_request=info.is_resource,
-        group=info.group,
-        version=info.version,
-        resource=info.resource,
-        subresource=info.subresource,
-        name=info.name if name is None else name,
-        namespace=info.namespace,
-        path=info.path,
+        request.user,
+        verb or info.verb,
+        info.is_resource,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.name if name is None else name,
+        info.namespace,
+        info.path,
     )
 
 

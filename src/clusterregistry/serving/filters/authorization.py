@@ -29,7 +29,7 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
             decision = authorizer.authorize(attributes)
             if not isinstance(decision, Decision):
                 return handle_later(request, attributes, decision)
-            if decision.verdict is Verdict.ALLOW and attributes.verb != "watch":
+            if decision.allowed and attributes.verb != "watch":
                 request.decision = decision
             else:
                 check(request, attributes, decision)

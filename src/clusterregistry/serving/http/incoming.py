@@ -18,17 +18,14 @@ class Incoming(Request):
 
     __slots__ = ("_pieces", "_unwanted", "_wire", "broken", "complete", "keep_alive", "takes_chunks")
 
-    def __init__(  # noqa: PLR0913 - what a head says, all by keyword
+    def __init__(  # noqa: PLR0913, PLR0917 - what a head says; by position, since keywords cost a dictionary
         self,
         wire: Wire,
-        *,
         method: str,
         path: str,
         query_string: bytes,
         headers: dict[bytes, bytes],
         repeated_headers: Sequence[tuple[bytes, bytes]],
-        keep_alive: bool,
-        takes_chunks: bool,
     ) -> None:
         super().__init__(
             method=method,
@@ -40,8 +37,10 @@ class Incoming(Request):
             client_certificates=wire.certificates,
             abort=wire.abort,
         )
-        self.keep_alive = keep_alive
-        self.takes_chunks = takes_chunks
+        self.keep_alive = True
+        """Whether the client means to send more after it."""
+        self.takes_chunks = True
+        """Whether it knows answers in chunks."""
         self.complete = False
         self.broken = False
         """Whether the rest of the body is malformed."""

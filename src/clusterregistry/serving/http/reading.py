@@ -170,17 +170,18 @@ class RequestReader:
         method, self._method = self._method or parser.get_method().decode(), ""
         path, query_string = _split(self._url)
         keep_alive = parser.should_keep_alive()
-        is_old = self._is_old(keep_alive=keep_alive)
         self._current = Incoming(
             self._wire,
-            method=method,
-            path=path,
-            query_string=query_string,
-            headers=self._headers,
-            repeated_headers=self._repeated,
-            keep_alive=keep_alive and not is_old and not parser.should_upgrade(),
-            takes_chunks=not is_old,
+            method,
+            path,
+            query_string,
+            self._headers,
+            self._repeated,
         )
+        if self._is_old(keep_alive=keep_alive):
+            self._current.keep_alive = self._current.takes_chunks = False
+        elif not keep_alive or parser.should_upgrade():
+            self._current.keep_alive = False
         self.requests.append(self._current)
 
     def _is_old(self, *, keep_alive: bool) -> bool:
