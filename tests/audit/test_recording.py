@@ -18,7 +18,7 @@ from clusterregistry.audit.policy import Policy, Recording, Rule
 from clusterregistry.audit.trails import Audit, Event
 from clusterregistry.authn.users import User
 from clusterregistry.handlers.requests import ClientGoneError, Request
-from clusterregistry.handlers.responses import Answer, StreamResponse, text_response
+from clusterregistry.handlers.responses import Answer, Reply, StreamResponse, text_response
 from clusterregistry.registry.watchers import Batch, Outlet
 from clusterregistry.serving import app
 from clusterregistry.serving.filters import auditing, authentication, failed_authentication
@@ -185,11 +185,15 @@ async def fail(error: BaseException) -> Answer:
     ],
 )
 async def test_a_request_that_fails_is_recorded_and_fails(error: BaseException, stage: str, code: int) -> None:
-    recorded = Recorded()
-    with pytest.raises(type(error)):
-        await answered(around(recorded, lambda _: fail(error))(Sent()))
-    assert recorded.seen()[-1] == (stage, code)
-    assert recorded.events[-1].trail.status is not None
+    def fail_at_once(_: Request) -> Reply:
+        raise error
+
+    for failing in (fail_at_once, lambda _: fail(error)):
+        recorded = Recorded()
+        with pytest.raises(type(error)):
+            await answered(around(recorded, failing)(Sent()))
+        assert recorded.seen()[-1] == (stage, code)
+        assert recorded.events[-1].trail.status is not None
 
 
 class Nowhere:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, StreamResponse, text_response
+from clusterregistry.handlers.responses import Answer, Response, StreamResponse, text_response
 from clusterregistry.pki import issuing
 from clusterregistry.pki.tls import server_context
 from clusterregistry.serving.http.server import HttpServer
@@ -123,8 +123,8 @@ async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncItera
         await server.stop(patience=1)
 
 
-async def path(request: Request) -> Answer:
-    """A handler that answers the path."""
+def path(request: Request) -> Response:
+    """A handler that answers the path, at once."""
     return text_response(request.path)
 
 

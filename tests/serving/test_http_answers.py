@@ -158,13 +158,17 @@ async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read()
     assert not received.endswith(b"0\r\n\r\n")
 
 
-async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(request: Request) -> Answer:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
+    def broken(request: Request) -> Response:
         if request.path == "/broken":
             raise LookupError("our mistake")
         return text_response("fine")
 
-    async with serving(broken) as served, await served.connect() as client:
+    async def broken_later(request: Request) -> Answer:
+        return broken(request)
+
+    async with serving(broken if at_once else broken_later) as served, await served.connect() as client:
         client.say(get("/broken"))
         head, content = await client.answer()
         assert head.startswith(b"HTTP/1.1 500 Internal Server Error")
@@ -190,11 +194,15 @@ async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
     assert "our mistake" in caplog.text
 
 
-async def test_no_header_can_hold_another(caplog: pytest.LogCaptureFixture) -> None:
-    async def splitting(_: Request) -> Answer:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_no_header_can_hold_another(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
+    def splitting(_: Request) -> Response:
         return Response(200, b"text/x", (b"",), [(b"x-one", b"1\r\nset-cookie: stolen")])
 
-    async with serving(splitting) as served, await served.connect() as client:
+    async def splitting_later(request: Request) -> Answer:
+        return splitting(request)
+
+    async with serving(splitting if at_once else splitting_later) as served, await served.connect() as client:
         client.say(get())
         assert b"set-cookie" not in await client.everything()
     assert "more than one line" in caplog.text

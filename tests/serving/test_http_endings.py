@@ -112,7 +112,7 @@ async def test_a_request_that_has_come_when_the_server_stops_is_answered() -> No
 
     async def answer(request: Request) -> Answer:
         came.set()
-        return await path(request)
+        return path(request)
 
     async with serving(answer) as served, await served.connect() as client:
         client.say(get("/just"))

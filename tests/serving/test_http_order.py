@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, text_response
+from clusterregistry.handlers.responses import Answer, Reply, Response, text_response
+from clusterregistry.serving.interface import answered
 from tests.serving.http_servers import SOON, Endless, Gate, body, get, path, post, serving, within
 
 
@@ -43,7 +44,8 @@ async def test_thousands_of_requests_sent_ahead_are_all_answered() -> None:
         assert [(await client.answer())[1] for _ in range(count)] == [b"/%d" % number for number in range(count)]
 
 
-async def test_between_requests_sent_ahead_others_have_their_turn() -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_between_requests_sent_ahead_others_have_their_turn(*, at_once: bool) -> None:
     count, turns = 50, 0
 
     async def count_turns() -> None:
@@ -52,8 +54,9 @@ async def test_between_requests_sent_ahead_others_have_their_turn() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    async def turns_so_far(_: Request) -> Answer:
-        return text_response(str(turns))
+    def turns_so_far(_: Request) -> Reply:
+        answer = text_response(str(turns))
+        return answer if at_once else answered(answer)
 
     async with serving(turns_so_far) as served, await served.connect() as client:
         counting = asyncio.create_task(count_turns())
@@ -180,3 +183,40 @@ async def test_leaving_is_noticed_though_a_body_was_sent_that_nobody_reads() -> 
         assert await client.pour(size) == 0
         client.leave()
         await within(left)
+
+
+async def test_only_a_request_that_has_to_wait_takes_a_task() -> None:
+    def whether_there_is_one(request: Request) -> Reply:
+        async def ask() -> Answer:
+            return text_response(str(asyncio.current_task() is not None))
+
+        return ask() if request.path == "/later" else text_response(str(asyncio.current_task() is not None))
+
+    async with serving(whether_there_is_one) as served, await served.connect() as client:
+        for target, expected in (("/at-once", b"False"), ("/later", b"True"), ("/at-once", b"False")):
+            client.say(get(target))
+            assert (await client.answer())[1] == expected
+
+
+async def test_an_answer_that_is_known_at_once_waits_for_the_one_before() -> None:
+    gate = Gate()
+
+    def first_gate_then_path(request: Request) -> Reply:
+        return gate(request) if request.path == "/gate" else path(request)
+
+    async with serving(first_gate_then_path) as served, await served.connect() as client:
+        client.say(get("/gate") + get("/at-once"))
+        await gate.has_seen(1)
+        client.say(get("/also-at-once"))
+        assert await client.hears_nothing()
+        gate.open.set()
+        assert [(await client.answer())[1] for _ in range(3)] == [b"/gate", b"/at-once", b"/also-at-once"]
+
+
+async def test_a_large_answer_that_is_known_at_once_leaves_in_pieces() -> None:
+    def large(_: Request) -> Response:
+        return Response(200, b"text/plain", [b"x" * 65536] * 64)
+
+    async with serving(large) as served, await served.connect() as client:
+        client.say(get() * 2)
+        assert [len((await client.answer())[1]) for _ in range(2)] == [64 * 65536] * 2

@@ -10,7 +10,7 @@ from clusterregistry.apis.meta import errors
 from clusterregistry.authn.users import MASTERS, User
 from clusterregistry.handlers import request_info
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, StreamResponse, text_response
+from clusterregistry.handlers.responses import Answer, Response, StreamResponse, text_response
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import in_flight
 from clusterregistry.serving.interface import answered
@@ -90,6 +90,22 @@ async def test_a_seat_is_given_back_after_an_error_too() -> None:
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
             await answered(handle(Asked("GET", CLUSTERS, ANN)))
+    assert seats.take_at_once()
+
+
+def test_what_is_answered_at_once_gives_its_seat_back_at_once() -> None:
+    seats = Seats(1)
+
+    def answer_or_fail(request: Request) -> Response:
+        if request.method == "HEAD":
+            raise errors.bad_request("no")
+        return text_response("here")
+
+    handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(answer_or_fail)
+    for _ in range(3):
+        assert isinstance(handle(Asked("GET", CLUSTERS, ANN)), Response)
+        with pytest.raises(errors.APIError, match="no"):
+            handle(Asked("HEAD", CLUSTERS, ANN))
     assert seats.take_at_once()
 
 

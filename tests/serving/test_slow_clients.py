@@ -170,7 +170,7 @@ async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
 async def test_the_rest_of_a_body_that_nobody_wants_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer(request: Request) -> Answer:
         monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
-        return await path(request)
+        return path(request)
 
     async with serving(answer) as served, await served.connect() as client:
         client.say(get("/", "Content-Length: 1000", method="POST") + "x")

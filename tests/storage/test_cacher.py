@@ -113,7 +113,10 @@ async def test_the_present_is_read_from_memory_alone(spy: Spy) -> None:
     assert len((await cacher.list("/a/", limit=5)).items) == 2
     assert cacher.count("/a/") == 2
     assert cacher.peek("/a/2") == KeyValue("/a/2", b"", 3)
+    assert cacher.at_hand("/a/2") is cacher.peek("/a/2")
     assert spy.reads == []
+    await cacher.close()
+    assert cacher.at_hand("/a/2") is None
 
 
 async def test_the_recent_past_is_read_from_memory_alone(spy: Spy) -> None:
@@ -306,6 +309,7 @@ async def test_around_a_shared_store_a_read_waits_for_what_was_written_before_it
     item, page, past = await reads
     assert item == KeyValue("/a", b"1", 2)
     assert (len(page.items), len(past.items)) == (1, 1)
+    assert cacher.at_hand("/a") is None  # another replica may have changed it meanwhile
 
 
 async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite: SQLiteStorage) -> None:
