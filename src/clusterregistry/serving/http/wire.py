@@ -70,7 +70,7 @@ class Wire:
 
     def write_at_once(self, data: bytes) -> bool:
         """Writes unless that would have to wait, or nobody would read it: then says no."""
-        if not self.writable or self.closing:
+        if not self.writable or self.lost or self._transport.is_closing():
             return False
         self.write(data)
         return True
