@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.handlers.ages import age, human_duration
+from clusterregistry.handlers.ages import age, human_duration, seconds_of
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
@@ -43,9 +43,9 @@ def test_the_larger_the_coarser(seconds: int, shown: str) -> None:
 
 
 def test_the_age_of_a_time() -> None:
-    assert age("1970-01-01T00:01:00Z", now=100.9) == "40s"
+    assert age(seconds_of("1970-01-01T00:01:00Z"), now=100.9) == "40s"
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2020"])
 def test_what_is_no_time_has_no_age(text: str) -> None:
-    assert age(text, now=0) == "<unknown>"
+    assert age(seconds_of(text), now=0) == "<unknown>"

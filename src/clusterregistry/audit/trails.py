@@ -96,7 +96,7 @@ class Trail:
         if not isinstance(answer, Response) or not self._wants(answer):
             return
         if answer.length <= LARGEST:
-            self.answer, self.answer_type = answer.body, answer.content_type
+            self.answer, self.answer_type = tuple(answer.body), answer.content_type
         else:  # what waits to be written must not hold much of the memory
             self.truncated = True
 

@@ -8,12 +8,17 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 _YEAR = 365 * _DAY
 
 
-def age(text: str, now: float) -> str:
-    """The age of an RFC 3339 time at ``now`` (seconds since 1970); ``<unknown>`` for what is no time."""
+def seconds_of(text: str) -> int | None:
+    """An RFC 3339 time in seconds since 1970; None for what is no time."""
     try:
-        return human_duration(int(now - times.parse(text).timestamp()))
+        return int(times.parse(text).timestamp())
     except ValueError:
-        return "<unknown>"
+        return None
+
+
+def age(seconds: int | None, now: float) -> str:
+    """The age at ``now`` of what was at a time (seconds since 1970); ``<unknown>`` for what is no time."""
+    return "<unknown>" if seconds is None else human_duration(int(now - seconds))
 
 
 def human_duration(seconds: int) -> str:

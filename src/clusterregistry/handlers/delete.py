@@ -44,7 +44,7 @@ async def delete_collection(scope: Scope, request: Request) -> Answer:
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
     await scope.store.delete_all(listed.items, options)
-    return representations.list_response(scope, listed, representation)
+    return await representations.list_response(scope, listed, representation)
 
 
 async def _options(scope: Scope, request: Request) -> DeleteOptions:

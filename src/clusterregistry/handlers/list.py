@@ -17,4 +17,6 @@ async def list_collection(scope: Scope, request: Request) -> Answer:
     options = list_options(request.query, watch=False)
     options.visible = request.visible
     listed = await list_objects(scope.store, options)
-    return representations.list_response(scope, listed, representation, include=request.query.first("includeObject"))
+    return await representations.list_response(
+        scope, listed, representation, include=request.query.first("includeObject")
+    )

@@ -1,12 +1,11 @@
 """Objects and lists as the bytes of an answer, in whichever representation was negotiated.
 
-The plain one joins bytes that are at hand; the others are made from decoded objects.
+The plain one joins bytes that are at hand; most others are made from decoded objects.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -14,18 +13,16 @@ import orjson
 from clusterregistry.apis.meta import errors
 from clusterregistry.codecs import json_codec, yaml_codec
 from clusterregistry.handlers import tables
+from clusterregistry.handlers.items import PartialObjects, lazy_list, objects, partial_head
 from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Representation
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
 from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
 from clusterregistry.handlers.responses import YAML as YAML_TYPE
-from clusterregistry.handlers.responses import Response, protobuf_body
+from clusterregistry.handlers.responses import LazyBody, Response, protobuf_body
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.listing import Listed
 from clusterregistry.registry.watching import Encode
 from clusterregistry.storage.interface import KeyValue
-
-_PIECE = 64 * 1024
-"""About how much of a list is joined at a time: one big write costs three times as much as such pieces."""
 
 
 def object_response(
@@ -44,13 +41,14 @@ def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *,
     if representation.kind == TABLE:
         return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
     if representation.kind:
-        return tables.partial_metadata(tables.metadata_bytes(scope, kv), representation.version)
+        return b"".join(PartialObjects(scope, version=representation.version).parts(kv))
     return scope.object_bytes(kv)
 
 
 def _single_table(scope: Scope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
     head = tables.table_head(_version_only(kv.revision), version, columns)
-    return head + tables.row_bytes(scope, kv, include=include, version=version, now=time.time()) + tables.TABLE_TAIL
+    row = tables.Rows(scope, include=include, version=version, now=time.time()).join([kv]).removeprefix(b",")
+    return head + row + tables.TABLE_TAIL
 
 
 def _version_only(revision: int) -> dict[str, Any]:
@@ -66,38 +64,32 @@ def _checked_include(representation: Representation, include: str) -> str:
     return tables.include_policy(include) if representation.kind == TABLE else include
 
 
-def list_response(scope: Scope, listed: Listed, representation: Representation, *, include: str = "") -> Response:
+async def list_response(scope: Scope, listed: Listed, representation: Representation, *, include: str = "") -> Response:
     """A collection or a page of one. Raises 400 and 406."""
     if representation.kind == METADATA:
         detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
         raise errors.failure(406, "NotAcceptable", detail)
     include = _checked_include(representation, include)
-    pieces = _pieces(_list_parts(scope, listed, representation, include=include))
+    body = await _list_body(scope, listed, representation, include=include)
     if representation.media_type == JSON and not representation.pretty:
-        return Response(200, JSON_TYPE, pieces)
-    return _response(200, b"".join(pieces), representation)
+        return Response(200, JSON_TYPE, body)
+    return _response(200, b"".join(body), representation)
 
 
-def _list_parts(scope: Scope, listed: Listed, representation: Representation, *, include: str) -> Iterator[bytes]:
-    metadata = list_metadata(listed)
+async def _list_body(scope: Scope, listed: Listed, representation: Representation, *, include: str) -> LazyBody:
+    version, metadata = representation.version, list_metadata(listed)
     if representation.kind or scope.resource.native:
         metadata = {name: value for name, value in metadata.items() if value != ""}
     if representation.kind == TABLE:
-        now, version = time.time(), representation.version
-        yield tables.table_head(metadata, version, _columns(scope))
-        rows = (tables.row_bytes(scope, kv, include=include, version=version, now=now) for kv in listed.items)
-        yield from _separated(rows)
-        yield b"]}\n"
-    elif representation.kind:
-        version = representation.version
-        yield b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%s","metadata":' % version.encode()
-        yield orjson.dumps(metadata) + b',"items":['
-        yield from _separated(tables.partial_metadata(tables.metadata_bytes(scope, kv), version) for kv in listed.items)
-        yield b"]}\n"
-    else:
-        yield b'{"apiVersion":"%s","items":[' % scope.group_version.encode()
-        yield from _separated(map(scope.object_bytes, listed.items))
-        yield b'],"kind":"%s","metadata":%s}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
+        rows = tables.Rows(scope, include=include, version=version, now=time.time())
+        return await lazy_list(tables.table_head(metadata, version, _columns(scope)), rows, listed.items, b"]}\n")
+    if representation.kind:
+        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":['
+        head %= (version.encode(), orjson.dumps(metadata))
+        return await lazy_list(head, PartialObjects(scope, version=version), listed.items, b"]}\n")
+    head = b'{"apiVersion":"%b","items":[' % scope.group_version.encode()
+    tail = b'],"kind":"%b","metadata":%b}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
+    return await lazy_list(head, objects(scope), listed.items, tail)
 
 
 def list_metadata(listed: Listed) -> dict[str, Any]:
@@ -107,26 +99,6 @@ def list_metadata(listed: Listed) -> dict[str, Any]:
         metadata["remainingItemCount"] = listed.remaining
     metadata["resourceVersion"] = str(listed.revision)
     return metadata
-
-
-def _separated(items: Iterable[bytes]) -> Iterator[bytes]:
-    first = True
-    for item in items:
-        yield item if first else b"," + item
-        first = False
-
-
-def _pieces(parts: Iterable[bytes]) -> Sequence[bytes]:
-    pieces, waiting, size = [], [], 0
-    for part in parts:
-        waiting.append(part)
-        size += len(part)
-        if size >= _PIECE:
-            pieces.append(b"".join(waiting))
-            waiting, size = [], 0
-    if waiting:
-        pieces.append(b"".join(waiting))
-    return pieces
 
 
 def _response(status: int, body: bytes, representation: Representation) -> Response:
@@ -178,7 +150,7 @@ def bookmark_bytes(scope: Scope, revision: int, representation: Representation, 
             option=orjson.OPT_SORT_KEYS,
         )
     else:
-        obj = tables.partial_metadata(encoded, representation.version)
+        obj = partial_head(representation.version) + encoded + b"}"
     if representation.kind == TABLE:
         cells = orjson.dumps([None] * len(scope.version.columns))
         head = tables.table_head(_version_only(revision), representation.version, tables.NO_COLUMNS)

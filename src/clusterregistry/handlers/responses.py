@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,29 +20,52 @@ Stream = Callable[[Outlet], Awaitable[None]]
 """Writes a body of unknown length, piece by piece, until it returns."""
 
 
+class LazyBody:
+    """A body whose pieces are made while they are sent, so that a large one never is in memory as a whole.
+
+    Each who goes through it has the same pieces made anew.
+    """
+
+    __slots__ = ("_make", "length")
+
+    def __init__(self, make: Callable[[], Iterator[bytes]], *, length: int) -> None:
+        self._make = make
+        self.length = length
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._make()
+
+
+Body = Sequence[bytes] | LazyBody
+
+
 class Response:
     """A complete answer; ``body`` comes in pieces so that large ones need not be joined."""
 
     __slots__ = ("_body", "content_type", "headers", "length", "status")
 
-    def __init__(
-        self, status: int, content_type: bytes, body: Sequence[bytes], headers: list[Header] | None = None
-    ) -> None:
+    def __init__(self, status: int, content_type: bytes, body: Body, headers: list[Header] | None = None) -> None:
         self.status = status
         self.content_type = content_type
         self.headers = [] if headers is None else headers
         self._body = body
-        self.length = len(body[0]) if len(body) == 1 else sum(map(len, body))
+        self.length = _length_of(body)
 
     @property
-    def body(self) -> Sequence[bytes]:
+    def body(self) -> Body:
         return self._body
 
     @body.setter
-    def body(self, pieces: Sequence[bytes]) -> None:
+    def body(self, body: Body) -> None:
         """Another body, such as the same one compressed."""
-        self._body = pieces
-        self.length = sum(map(len, pieces))
+        self._body = body
+        self.length = _length_of(body)
+
+
+def _length_of(body: Body) -> int:
+    if isinstance(body, LazyBody):
+        return body.length
+    return len(body[0]) if len(body) == 1 else sum(map(len, body))
 
 
 @dataclass(slots=True)

@@ -8,11 +8,13 @@ its bytes and no decoding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 _SLOT = b"\n"
+_METADATA = b'"metadata":{'
+_OPENING = len(_METADATA) - 1
 
 
 def to_stored(obj: dict[str, Any]) -> bytes:
@@ -27,6 +29,31 @@ def to_stored(obj: dict[str, Any]) -> bytes:
 
 def to_served(stored: bytes, revision: int) -> bytes:
     """The stored bytes with ``metadata.resourceVersion`` filled in; revision 0 is that of what is not stored."""
-    if not revision:
-        return stored.replace(_SLOT, b"", 1)
-    return stored.replace(_SLOT, b'"resourceVersion":"%d",' % revision, 1)
+    return stored.replace(_SLOT, filling(revision), 1)
+
+
+def filling(revision: int) -> bytes:
+    """What is served in the place of the slot."""
+    return b'"resourceVersion":"%d",' % revision if revision else b""
+
+
+GROWTH_BUT_DIGITS = len(b'"resourceVersion":"",') - len(_SLOT)
+"""How much longer served bytes are than stored ones, not counting the digits of the revision."""
+
+
+class MetadataSpan(NamedTuple):
+    """Where the metadata is within stored bytes, and the slot within it."""
+
+    start: int
+    slot: int
+    end: int
+
+
+def metadata_span(stored: bytes) -> MetadataSpan:
+    """As objects are stored in order, their metadata can be read without decoding the rest.
+
+    No property that sorts before ``metadata`` holds another object of that name, and nothing but a uid, which has no
+    braces, lies between the slot and the end.
+    """
+    slot = stored.index(_SLOT)
+    return MetadataSpan(stored.index(_METADATA, 0, slot) + _OPENING, slot, stored.index(b"}", slot) + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 
 from isal import isal_zlib
 
@@ -57,7 +57,7 @@ def _accepts(request: Request) -> bool:
     return False
 
 
-def _compressed(pieces: Sequence[bytes]) -> Sequence[bytes]:
+def _compressed(pieces: Iterable[bytes]) -> Sequence[bytes]:
     compressor = isal_zlib.compressobj(_LEVEL, wbits=_GZIP_WINDOW)
     compressed = [compressor.compress(piece) for piece in pieces]
     return [piece for piece in (*compressed, compressor.flush()) if piece]

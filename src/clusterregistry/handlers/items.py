@@ -1,0 +1,152 @@
+"""The items of lists as bytes, each in one form.
+
+A list is measured first, since an answer begins with its length, and made while it is sent: the larger part of what a
+large list costs is memory that was not in use before. Objects in the stored version are measured without making them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import orjson
+
+from clusterregistry.handlers.responses import LazyBody
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.objects import served, served_metadata, served_metadata_size, served_size
+from clusterregistry.storage.interface import KeyValue
+
+_PIECE = 64 * 1024
+"""About how much of a list is joined at a time: one big write costs three times as much as such pieces."""
+
+_SLICE = 256
+"""Items that are measured without a pause: decoding so many for a table takes some milliseconds."""
+
+
+class Form(Protocol):
+    """How the items of a list are written."""
+
+    def join(self, items: Sequence[KeyValue]) -> bytes:
+        """Some items as JSON, with a comma before each: so these follow others without being copied again."""
+        ...
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        """How many bytes these are in all, without the commas."""
+        ...
+
+
+class Included(Protocol):
+    """What a row of a table brings along of its object."""
+
+    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
+        """JSON that is yet to be joined."""
+        ...
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        """How many bytes ``parts`` makes of these in all."""
+        ...
+
+
+class StoredObjects:
+    """The objects themselves, in the version in which they are stored."""
+
+    def join(self, items: Sequence[KeyValue]) -> bytes:
+        return b",".join([b"", *[served(kv) for kv in items]])
+
+    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
+        return (served(kv),)
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        return served_size(items)
+
+
+class ConvertedObjects:
+    """The objects themselves, in another version."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def join(self, items: Sequence[KeyValue]) -> bytes:
+        return b",".join([b"", *[self._scope.object_bytes(kv) for kv in items]])
+
+    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
+        return (self._scope.object_bytes(kv),)
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        return sum(len(self._scope.object_bytes(kv)) for kv in items)
+
+
+class PartialObjects:
+    """PartialObjectMetadata: objects of which there is nothing but the metadata."""
+
+    def __init__(self, scope: Scope, *, version: str) -> None:
+        self._scope, self._is_stored = scope, scope.is_stored_version
+        self._head = partial_head(version)
+
+    def join(self, items: Sequence[KeyValue]) -> bytes:
+        return b"".join([part for kv in items for part in (b",", *self.parts(kv))])
+
+    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
+        if self._is_stored:
+            return (self._head, *served_metadata(kv), b"}")
+        return (self._head, self._converted(kv), b"}")
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        around = len(items) * (len(self._head) + 1)
+        if self._is_stored:
+            return around + served_metadata_size(items)
+        return around + sum(len(self._converted(kv)) for kv in items)
+
+    def _converted(self, kv: KeyValue) -> bytes:
+        return orjson.dumps(self._scope.object(kv)["metadata"])
+
+
+class NoObjects:
+    """Nothing in the place of each object."""
+
+    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:  # noqa: ARG002 - whatever it is
+        return (b"null",)
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        return len(b"null") * len(items)
+
+
+def objects(scope: Scope) -> StoredObjects | ConvertedObjects:
+    """The objects themselves."""
+    return StoredObjects() if scope.is_stored_version else ConvertedObjects(scope)
+
+
+def partial_head(version: str) -> bytes:
+    """A PartialObjectMetadata up to its metadata."""
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":' % version.encode()
+
+
+async def lazy_list(head: bytes, form: Form, items: Sequence[KeyValue], tail: bytes) -> LazyBody:
+    """All items between ``head`` and ``tail``, with commas between them."""
+    sizes = []
+    for start in range(0, len(items), _SLICE):
+        if start:
+            await asyncio.sleep(0)  # others have their turn
+        sizes.append(form.measure(items[start : start + _SLICE]))
+    commas = max(len(items) - 1, 0)
+    length = len(head) + sum(sizes) + commas + len(tail)
+    return LazyBody(lambda: _pieces(head, _joined(form, items, sizes), tail), length=length)
+
+
+def _joined(form: Form, items: Sequence[KeyValue], sizes: Sequence[int]) -> Iterator[bytes]:
+    """Some items at a time, so many that they are about a piece by the size of their slice."""
+    for index, size in enumerate(sizes):
+        some = items[index * _SLICE : (index + 1) * _SLICE]
+        step = max(_PIECE * len(some) // size, 1)
+        for start in range(0, len(some), step):
+            yield form.join(some[start : start + step])
+
+
+def _pieces(head: bytes, joined: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
+    """Head and tail leave together with items: each piece is a write."""
+    piece = head + next(joined, b"").removeprefix(b",")
+    for following in joined:
+        yield piece
+        piece = following
+    yield piece + tail

@@ -1,0 +1,97 @@
+"""Lists that are made while they are sent: what they hold, and that they are as long as they said."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import orjson
+import pytest
+
+from clusterregistry.handlers.negotiation import METADATA_LIST, TABLE, Representation
+from clusterregistry.handlers.representations import list_response
+from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.cluster import cluster_resource
+from clusterregistry.registry.listing import Listed
+from clusterregistry.storage.interface import KeyValue
+from clusterregistry.storage.revisions import to_stored
+
+STORED = cluster_resource("off")
+OTHER_VERSION = dataclasses.replace(STORED.versions[0], name="v2")
+PLAIN = Representation()
+FORMS = [
+    (PLAIN, ""),
+    (Representation(kind=METADATA_LIST, version="v1"), ""),
+    (Representation(kind=TABLE, version="v1"), "Metadata"),
+    (Representation(kind=TABLE, version="v1beta1"), "Object"),
+    (Representation(kind=TABLE, version="v1"), "None"),
+]
+
+
+def scope(*, stored: bool = True) -> Scope:
+    """All that lists need of one."""
+    version = STORED.versions[0] if stored else OTHER_VERSION
+    unused: Any = None
+    return Scope(resource=STORED, version=version, structural=unused, store=unused, hub=unused, ownerships={})
+
+
+def cluster(number: int, *, note: str = "") -> KeyValue:
+    metadata = {
+        "name": f"c{number}",
+        "creationTimestamp": f"2020-01-01T00:{number % 60:02}:00Z" if number else "long ago",
+        "annotations": {"note": note, "metadata": '{"labels":{}}'},
+        "uid": f"u-{number}",
+    }
+    obj = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": metadata, "spec": {}}
+    return KeyValue(f"/clusters/c{number}", to_stored(obj), 10**number if number < 9 else number)
+
+
+def clusters(count: int) -> list[KeyValue]:
+    """Small ones, large ones and one that is larger than a piece."""
+    return [cluster(n, note="x" * (200_000 if n == 3 else n)) for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(("representation", "include"), FORMS)
+@pytest.mark.parametrize("count", [0, 1, 2, 256, 257, 600])
+async def test_a_list_is_as_long_as_it_says(
+    count: int, representation: Representation, include: str, *, stored: bool
+) -> None:
+    answer = await list_response(scope(stored=stored), Listed(clusters(count), 9), representation, include=include)
+    pieces = list(answer.body)
+    assert answer.length == sum(map(len, pieces))
+    found = orjson.loads(b"".join(pieces))
+    assert len(found["rows" if representation.kind == TABLE else "items"]) == count
+
+
+async def test_the_pieces_of_a_list_hold_its_objects_in_order() -> None:
+    items = clusters(600)
+    answer = await list_response(scope(), Listed(items, 9), PLAIN)
+    pieces = list(answer.body)
+    versions = [item["metadata"]["resourceVersion"] for item in orjson.loads(b"".join(pieces))["items"]]
+    assert versions == [str(item.revision) for item in items]
+    assert len(pieces) > 3
+
+
+async def test_a_list_can_be_gone_through_again() -> None:
+    answer = await list_response(scope(), Listed(clusters(300), 9), PLAIN)
+    assert list(answer.body) == list(answer.body)
+
+
+@pytest.mark.parametrize("representation", [form for form, _ in FORMS if form.kind])
+async def test_metadata_is_the_same_whether_it_is_decoded_or_not(representation: Representation) -> None:
+    """Objects of the stored version are not decoded for it, those of others are."""
+
+    async def items(*, stored: bool) -> Any:
+        answer = await list_response(scope(stored=stored), Listed(clusters(5), 9), representation)
+        return orjson.loads(b"".join(answer.body))
+
+    assert await items(stored=True) == await items(stored=False)
+
+
+async def test_ages_are_those_of_each_object() -> None:
+    now = Representation(kind=TABLE, version="v1")
+    answer = await list_response(scope(), Listed([cluster(0), cluster(1)], 9), now)
+    unknown, old = (row["cells"][-1] for row in orjson.loads(b"".join(answer.body))["rows"])
+    assert unknown == "<unknown>"
+    assert old.endswith(("y", "d"))
