@@ -5,6 +5,7 @@ A page's continue token names the snapshot's revision and the last key, in kube-
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Sequence
@@ -28,6 +29,9 @@ EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a continue token, no secret
 _ANY_REVISION = -1
+_SLICE = 1000
+"""Objects that are looked at without a pause: it takes some milliseconds."""
+
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
     "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -122,26 +126,60 @@ async def _continued(store: Store, options: ListOptions) -> Listed:
 
 
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
-    selected = options.selects_all
-    name = options.fields.name
-    counted = limit if selected else 0
     try:
+        if options.selects_all:
+            return _whole(store, await _all(store, options, revision=revision, limit=limit, after=after))
+        if options.fields.name is None:
+            return await _selected(store, options, revision=revision, limit=limit, after=after)
         # One name is a range of one key, as in kube-apiserver: there never is a second page.
-        prefix = store.prefix if name is None else store.prefix + name
-        if options.visible.names() is None:
-            page = await store.storage.list(prefix, revision=revision, after=after, limit=counted)
-        else:
-            page = await store.storage.list(prefix, revision=revision, after=after)
-            page = await visible_page(page, options.visible, limit=counted)
+        page = await _all(store, options, revision=revision, after=after, name=options.fields.name)
+        return Listed(await _filtered(options, page.items), page.revision)
     except RevisionCompacted:
         if options.continue_token:
             raise
         raise errors.gone(interpreting.TOO_OLD) from None
     except StorageError as error:
         raise interpreting.api_error(error) from error
-    if selected:
-        return _whole(store, page)
-    return _filtered(store, options, page, limit=limit if name is None else 0)
+
+
+async def _all(  # noqa: PLR0913 - all but two by keyword
+    store: Store, options: ListOptions, *, revision: int, after: str, limit: int = 0, name: str = ""
+) -> Page:
+    """What the client may see, of one name or all. Raises StorageError."""
+    prefix = store.prefix + name
+    if options.visible.names() is None:
+        return await store.storage.list(prefix, revision=revision, after=after, limit=limit)
+    page = await store.storage.list(prefix, revision=revision, after=after)
+    return await visible_page(page, options.visible, limit=limit)
+
+
+async def _selected(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
+    """What selectors leave. Raises StorageError."""
+    page = None
+    if options.visible.names() is None:
+        page = await store.labels.page(options.labels, revision=revision, after=after)
+    if page is None:
+        page = await _all(store, options, revision=revision, after=after)
+    found = await _filtered(options, page.items, limit=limit)
+    if not limit or len(found) < limit:
+        return Listed(found, page.revision)
+    # As kube-apiserver does: there is a next page as soon as there are objects behind this one, selected or not.
+    last = found[-1].key
+    behind = await _all(store, options, revision=page.revision, after=last, limit=1)
+    token = encode_token(page.revision, last.removeprefix(store.prefix)) if behind.items else ""
+    return Listed(found, page.revision, token)
+
+
+async def _filtered(options: ListOptions, items: Sequence[KeyValue], *, limit: int = 0) -> list[KeyValue]:
+    """Those that are selected, up to a limit."""
+    found: list[KeyValue] = []
+    for start in range(0, len(items), _SLICE):
+        if start:
+            await asyncio.sleep(0)  # others have their turn
+        found += filter(options.selects, items[start : start + _SLICE])
+        if 0 < limit <= len(found):
+            return found[:limit]
+    return found
 
 
 async def visible_page(page: Page, visible: Visible, *, limit: int = 0) -> Page:
@@ -161,18 +199,6 @@ def _whole(store: Store, page: Page) -> Listed:
         return Listed(page.items, page.revision)
     last = page.items[-1].key.removeprefix(store.prefix)
     return Listed(page.items, page.revision, encode_token(page.revision, last), page.remaining)
-
-
-def _filtered(store: Store, options: ListOptions, page: Page, *, limit: int) -> Listed:
-    found: list[KeyValue] = []
-    for kv in page.items:
-        if limit and len(found) == limit:
-            # As kube-apiserver does: there is a next page as soon as there are objects behind this one.
-            last = found[-1].key.removeprefix(store.prefix)
-            return Listed(found, page.revision, encode_token(page.revision, last))
-        if options.selects(kv):
-            found.append(kv)
-    return Listed(found, page.revision)
 
 
 def parse_revision(text: str) -> int:

@@ -76,8 +76,16 @@ def memo_of(kv: KeyValue) -> Memo:
 def labels_of(kv: KeyValue) -> Mapping[str, str]:
     memo = memo_of(kv)
     if memo.labels is None:
-        memo.labels = _read_labels(kv.value, _span_of(kv))
+        memo.labels = _labels_in(kv.value, _span_of(kv))
     return memo.labels
+
+
+def read_labels(kv: KeyValue) -> Mapping[str, str]:
+    """The same for who looks at them once: nothing is kept."""
+    memo: Memo | None = kv.memo
+    if memo is not None and memo.labels is not None:
+        return memo.labels
+    return _labels_in(kv.value, metadata_span(kv.value))
 
 
 def _span_of(kv: KeyValue) -> MetadataSpan:
@@ -87,7 +95,7 @@ def _span_of(kv: KeyValue) -> MetadataSpan:
     return memo.span
 
 
-def _read_labels(stored: bytes, metadata: MetadataSpan) -> Mapping[str, str]:
+def _labels_in(stored: bytes, metadata: MetadataSpan) -> Mapping[str, str]:
     """The labels, decoded from where they stand: with the rest of the metadata it takes five times as long.
 
     Stored metadata is in order: before the labels there are but strings, in which quotes are escaped, behind them

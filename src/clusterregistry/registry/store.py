@@ -22,6 +22,7 @@ from clusterregistry.registry import deletion, interpreting
 from clusterregistry.registry.admission import Admit
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
+from clusterregistry.registry.label_index import LabelIndex
 from clusterregistry.registry.objects import Object, decoded
 from clusterregistry.registry.strategy import Strategy
 from clusterregistry.registry.uids import new_uid
@@ -71,6 +72,7 @@ class Store:
         self.resource = resource
         self.storage = storage
         self.prefix = keys.prefix_of(resource.group, resource.plural)
+        self.labels = LabelIndex(storage, self.prefix)
         self._now = now
 
     # Reading

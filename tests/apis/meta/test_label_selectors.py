@@ -129,8 +129,9 @@ def test_only_the_selector_without_requirements_is_empty() -> None:
     assert not parse_label_selector("a").empty
 
 
-def test_equalities_are_what_an_index_can_use() -> None:
-    assert parse_label_selector("a=1,b in (2),c in (3,4),d!=5,e,f>1").equalities == {"a": "1", "b": "2"}
+def test_what_an_index_can_use() -> None:
+    selector = parse_label_selector("a=1,b in (2),c in (3,4),d!=5,e,f>1,!g,h notin (6)")
+    assert selector.narrowing == {"a": ("1",), "b": ("2",), "c": ("3", "4")}
 
 
 letters = st.sampled_from(string.ascii_letters + string.digits)

@@ -100,10 +100,9 @@ class LabelSelector:
         return not self.requirements
 
     @property
-    def equalities(self) -> dict[str, str]:
-        """Key and value of what must be exactly equal: enough to narrow a search by an index, not to decide."""
-        exact = (r for r in reversed(self.requirements) if r.operator in ("=", "in") and len(r.values) == 1)
-        return {requirement.key: requirement.values[0] for requirement in exact}
+    def narrowing(self) -> dict[str, tuple[str, ...]]:
+        """The labels that must have one of some values: enough to narrow a search by an index, not to decide."""
+        return {r.key: r.values for r in reversed(self.requirements) if r.operator in ("=", "in")}
 
     def matches(self, labels: Labels | None) -> bool:
         return self._match(labels or _NO_LABELS)
