@@ -18,16 +18,19 @@ from clusterregistry.registry.listing import EXACT, Listed, ListOptions, list_ob
 from clusterregistry.registry.objects import labels_of, name_of
 from clusterregistry.registry.store import Store
 from clusterregistry.storage.cacher import Cacher
-from clusterregistry.storage.interface import Page
+from clusterregistry.storage.interface import Page, Storage
 from clusterregistry.storage.revisions import to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage
+from tests.storage.lagging import Lagging
 
 
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
+@pytest.fixture(params=["told at once", "told late"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """On a storage of our own, and on one that others write to."""
     backend = await SQLiteStorage.open(tmp_path / "registry.db")
     resource = cluster_resource("off")
-    cacher = await Cacher.open(backend, Store(resource, backend, now=str).prefix)
+    seen: Storage = backend if request.param == "told at once" else Lagging(backend)
+    cacher = await Cacher.open(seen, Store(resource, backend, now=str).prefix)
     yield Store(resource, cacher, now=str)
     await cacher.close()
     await backend.close()
@@ -82,7 +85,7 @@ async def test_it_knows_nothing_of_other_selectors(store: Store, selector: str) 
 
 async def test_the_past_is_not_in_the_index(store: Store) -> None:
     past = await put(store, "a", env="prod")
-    await put(store, "a", env="dev")
+    await store.storage.wait_for(await put(store, "a", env="dev"))
     assert await store.labels.page(parse_label_selector("env=prod"), revision=past) is None
     assert names(await selected(store, "env=prod", revision=past)) == ["a"]
     assert names(await selected(store, "env=prod")) == []
