@@ -45,11 +45,11 @@ def test_labels_are_those_of_the_metadata(kv: KeyValue) -> None:
 
 @pytest.mark.parametrize("kv", OBJECTS)
 def test_metadata_is_that_of_the_object(kv: KeyValue) -> None:
-    assert b"".join(served_metadata(kv)) == orjson.dumps(decoded(kv)["metadata"])
+    assert b"".join(*served_metadata([kv])) == orjson.dumps(decoded(kv)["metadata"])
 
 
 def test_sizes_are_those_of_what_is_served() -> None:
     items = [KeyValue(kv.key, kv.value, 7**number) for number, kv in enumerate(OBJECTS)]
     assert served_size(items) == sum(len(served_bytes(kv)) for kv in items)
-    assert served_metadata_size(items) == sum(len(b"".join(served_metadata(kv))) for kv in items)
+    assert served_metadata_size(items) == sum(len(b"".join(parts)) for parts in served_metadata(items))
     assert served_size([]) == served_metadata_size([]) == 0

@@ -15,13 +15,13 @@ from clusterregistry.registry.listing import ListOptions
 from clusterregistry.registry.watchers import Batch, FrameWatcher
 from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Hub, seen_through
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Sink, Subscription
+from clusterregistry.storage.revisions import to_stored
 
 PREFIX = "/registry/example.com/things/"
 
 
 def kv(name: str, revision: int, **labels: str) -> KeyValue:
-    pairs = ",".join(f'"{key}":"{value}"' for key, value in labels.items())
-    return KeyValue(PREFIX + name, f'{{"metadata":{{"labels":{{{pairs}}}}}}}'.encode(), revision)
+    return KeyValue(PREFIX + name, to_stored({"metadata": {"labels": labels, "uid": ""}}), revision)
 
 
 def options(labels: str = "", fields: str = "") -> ListOptions:

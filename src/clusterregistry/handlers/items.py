@@ -37,14 +37,14 @@ class Form(Protocol):
 
 
 class Included(Protocol):
-    """What a row of a table brings along of its object."""
+    """What the rows of a table bring along of their objects."""
 
-    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
-        """JSON that is yet to be joined."""
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
+        """JSON for each, yet to be joined."""
         ...
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        """How many bytes ``parts`` makes of these in all."""
+        """How many bytes these are in all."""
         ...
 
 
@@ -54,8 +54,8 @@ class StoredObjects:
     def join(self, items: Sequence[KeyValue]) -> bytes:
         return b",".join([b"", *[served(kv) for kv in items]])
 
-    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
-        return (served(kv),)
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
+        return [(served(kv),) for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return served_size(items)
@@ -70,8 +70,8 @@ class ConvertedObjects:
     def join(self, items: Sequence[KeyValue]) -> bytes:
         return b",".join([b"", *[self._scope.object_bytes(kv) for kv in items]])
 
-    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
-        return (self._scope.object_bytes(kv),)
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
+        return [(self._scope.object_bytes(kv),) for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return sum(len(self._scope.object_bytes(kv)) for kv in items)
@@ -81,20 +81,21 @@ class PartialObjects:
     """PartialObjectMetadata: objects of which there is nothing but the metadata."""
 
     def __init__(self, scope: Scope, *, version: str) -> None:
-        self._scope, self._is_stored = scope, scope.is_stored_version
+        self._scope = scope
         self._head = partial_head(version)
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b"".join([part for kv in items for part in (b",", *self.parts(kv))])
+        return b"".join([part for parts in self.parts(items) for part in (b",", *parts)])
 
-    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:
-        if self._is_stored:
-            return (self._head, *served_metadata(kv), b"}")
-        return (self._head, self._converted(kv), b"}")
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
+        head = self._head
+        if self._scope.is_stored_version:
+            return [(head, *metadata, b"}") for metadata in served_metadata(items)]
+        return [(head, self._converted(kv), b"}") for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         around = len(items) * (len(self._head) + 1)
-        if self._is_stored:
+        if self._scope.is_stored_version:
             return around + served_metadata_size(items)
         return around + sum(len(self._converted(kv)) for kv in items)
 
@@ -105,8 +106,8 @@ class PartialObjects:
 class NoObjects:
     """Nothing in the place of each object."""
 
-    def parts(self, kv: KeyValue) -> tuple[bytes, ...]:  # noqa: ARG002 - whatever it is
-        return (b"null",)
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
+        return [(b"null",)] * len(items)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return len(b"null") * len(items)

@@ -41,7 +41,7 @@ def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *,
     if representation.kind == TABLE:
         return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
     if representation.kind:
-        return b"".join(PartialObjects(scope, version=representation.version).parts(kv))
+        return PartialObjects(scope, version=representation.version).join([kv]).removeprefix(b",")
     return scope.object_bytes(kv)
 
 

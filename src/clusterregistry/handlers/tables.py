@@ -22,16 +22,24 @@ from clusterregistry.storage.interface import KeyValue
 INCLUDE_POLICIES = ("", "None", "Metadata", "Object")
 
 
+_BEFORE, _BEHIND = b',{"cells":[', b'],"object":'
+_AGE = b"\0"
+"""Stands for the age among the cells while a row is made: JSON never has it."""
+
+_NO_AGE = -1 << 63
+"""In the place of a time where an object has none: no time is as long ago."""
+
+
 class Row(NamedTuple):
-    """The cells of an object in a version, as JSON."""
+    """The cells of an object in a version as JSON, around its age, from the comma before the row up to the object."""
 
     version: Version
-    cells: bytes
-    """Those up to the first age."""
-    aged: tuple[tuple[int | None, bytes], ...]
-    """The time that each age counts from, and the cells behind it."""
     size: int
-    """Bytes of all cells but the ages."""
+    """Bytes of all cells but the age."""
+    before: bytes
+    time: int | None
+    """What the age counts from, in seconds since 1970; None for what is no time."""
+    behind: bytes
 
 
 def include_policy(value: str) -> str:
@@ -64,26 +72,31 @@ class Rows:
         self._included = _included(scope, include=include, version=version)
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        scope, ages, included = self._scope, self._ages, self._included
-        parts: list[bytes] = []
-        for kv in items:
-            row = _row(scope, kv)
-            parts += (b',{"cells":', row.cells)
-            for time, cells in row.aged:
-                parts += (ages[time], cells)
-            parts += (b',"object":', *included.parts(kv), b"}")
+        ages, parts = self._ages, [b""]
+        for row, included in zip(self._rows(items), self._included.parts(items), strict=True):
+            _, _, before, time, behind = row
+            parts += (before, ages[time], behind, *included, b"}")
         return b"".join(parts)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        rows, ages = [_row(self._scope, kv) for kv in items], self._ages
-        cells = sum([row.size for row in rows]) + sum([len(ages[time]) for row in rows for time, _ in row.aged])
-        return cells + len(rows) * len(b'{"cells":,"object":}') + self._included.measure(items)
+        rows, ages = self._rows(items), self._ages
+        cells = sum([row[1] for row in rows]) + sum([len(ages[row[3]]) for row in rows])
+        return cells + self._included.measure(items) + len(rows) * len(b"}")
+
+    def _rows(self, items: Sequence[KeyValue]) -> list[Row]:
+        kept: list[Row | None] = [(kv.memo or memo_of(kv)).row for kv in items]
+        version = self._scope.version
+        return [
+            row if row is not None and row[0] is version else _make_row(self._scope, kv)
+            for kv, row in zip(items, kept, strict=True)
+        ]
 
 
 class _Ages(dict[int | None, bytes]):
     """The ages of times at one moment, as JSON. Many objects of a list are made in the same second."""
 
     def __init__(self, now: float) -> None:
+        super().__init__({_NO_AGE: b""})
         self._now = now
 
     def __missing__(self, time: int | None) -> bytes:
@@ -97,27 +110,22 @@ def _included(scope: Scope, *, include: str, version: str) -> Included:
     return objects(scope) if include == "Object" else NoObjects()
 
 
-def _row(scope: Scope, kv: KeyValue) -> Row:
-    memo = memo_of(kv)
-    row: Row | None = memo.row
-    if row is None or row.version is not scope.version:
-        row = memo.row = _make_row(scope, kv)
-    return row
-
-
 def _make_row(scope: Scope, kv: KeyValue) -> Row:
-    obj = scope.object(kv)
-    pieces, times = [b"["], []
-    for index, column in enumerate(scope.version.columns):
-        pieces[-1] += b"," if index else b""
+    """The row, which is kept with the object from now on."""
+    obj, cells = scope.object(kv), []
+    time: int | None = _NO_AGE
+    for column in scope.version.columns:
         value = column.cell(obj)
         if column.is_age and isinstance(value, str):
-            times.append(seconds_of(value))
-            pieces.append(b"")
+            time = seconds_of(value)
+            cells.append(_AGE)
         else:
-            pieces[-1] += orjson.dumps(value)
-    pieces[-1] += b"]"
-    return Row(scope.version, pieces[0], tuple(zip(times, pieces[1:], strict=True)), sum(map(len, pieces)))
+            cells.append(orjson.dumps(value))
+    before, _, behind = (_BEFORE + b",".join(cells) + _BEHIND).partition(_AGE)
+    # Most end alike, and need not do so each for itself.
+    behind = _BEHIND if behind == _BEHIND else behind
+    row = memo_of(kv).row = Row(scope.version, len(before) - 1 + len(behind), before, time, behind)
+    return row
 
 
 def table_head(list_metadata: dict[str, Any], version: str, columns: bytes) -> bytes:

@@ -34,7 +34,7 @@ def same(obj: dict[str, Any]) -> dict[str, Any]:
 class Column:
     """A column of ``kubectl get``. ``cell`` reads its value from an object, None when it has none.
 
-    Where ``is_age``, its cell is an RFC 3339 time and shown as an age.
+    Where ``is_age``, its cell is an RFC 3339 time and shown as an age. A kind has one such column at most.
     """
 
     name: str
@@ -60,6 +60,10 @@ class Version:
     """
     to_storage: Convert = same
     from_storage: Convert = same
+
+    def __post_init__(self) -> None:
+        if sum(column.is_age for column in self.columns) > 1:
+            raise ValueError(f"the table of version {self.name} has more than one age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

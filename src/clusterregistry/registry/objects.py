@@ -25,8 +25,8 @@ class Memo:
 
     __slots__ = ("labels", "row", "span")
 
-    def __init__(self) -> None:
-        self.span: MetadataSpan | None = None
+    def __init__(self, span: MetadataSpan) -> None:
+        self.span = span
         self.labels: Mapping[str, str] | None = None
         self.row: Any = None
 
@@ -47,16 +47,18 @@ def growth_of(items: Sequence[KeyValue]) -> int:
     return digits + len(items) * GROWTH_BUT_DIGITS
 
 
-def served_metadata(kv: KeyValue) -> tuple[bytes, bytes, bytes]:
-    """The JSON of the object's metadata with its resource version, yet to be joined."""
-    stored = kv.value
-    start, slot, end = _span_of(kv)
-    return stored[start:slot], filling(kv.revision), stored[slot + 1 : end]
+def served_metadata(items: Sequence[KeyValue]) -> list[tuple[bytes, bytes, bytes]]:
+    """The JSON of each object's metadata with its resource version, yet to be joined."""
+    return [
+        (kv.value[start:slot], filling(kv.revision), kv.value[slot + 1 : end])
+        for kv in items
+        for start, slot, end in ((kv.memo or memo_of(kv)).span,)
+    ]
 
 
 def served_metadata_size(items: Sequence[KeyValue]) -> int:
     """How many bytes ``served_metadata`` makes of these in all."""
-    spans = [_span_of(kv) for kv in items]
+    spans = [(kv.memo or memo_of(kv)).span for kv in items]
     return sum([end - start for start, _, end in spans]) + growth_of(items)
 
 
@@ -67,16 +69,17 @@ def decoded(kv: KeyValue) -> Object:
 
 
 def memo_of(kv: KeyValue) -> Memo:
+    """What is kept with an object. Who asks for many may see for themselves that they have one: ``kv.memo or ...``."""
     memo: Memo | None = kv.memo
     if memo is None:
-        memo = kv.memo = Memo()
+        memo = kv.memo = Memo(metadata_span(kv.value))
     return memo
 
 
 def labels_of(kv: KeyValue) -> Mapping[str, str]:
     memo = memo_of(kv)
     if memo.labels is None:
-        memo.labels = _labels_in(kv.value, _span_of(kv))
+        memo.labels = _labels_in(kv.value, memo.span)
     return memo.labels
 
 
@@ -86,13 +89,6 @@ def read_labels(kv: KeyValue) -> Mapping[str, str]:
     if memo is not None and memo.labels is not None:
         return memo.labels
     return _labels_in(kv.value, metadata_span(kv.value))
-
-
-def _span_of(kv: KeyValue) -> MetadataSpan:
-    memo = memo_of(kv)
-    if memo.span is None:
-        memo.span = metadata_span(kv.value)
-    return memo.span
 
 
 def _labels_in(stored: bytes, metadata: MetadataSpan) -> Mapping[str, str]:
