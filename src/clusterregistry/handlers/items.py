@@ -12,7 +12,7 @@ from typing import Protocol
 
 import orjson
 
-from clusterregistry.handlers.responses import LazyBody
+from clusterregistry.handlers.responses import Edition, LazyBody
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.objects import served, served_metadata, served_metadata_size, served_size
 from clusterregistry.storage.interface import KeyValue
@@ -123,7 +123,9 @@ def partial_head(version: str) -> bytes:
     return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":' % version.encode()
 
 
-async def lazy_list(head: bytes, form: Form, items: Sequence[KeyValue], tail: bytes) -> LazyBody:
+async def lazy_list(
+    head: bytes, form: Form, items: Sequence[KeyValue], tail: bytes, *, edition: Edition | None = None
+) -> LazyBody:
     """All items between ``head`` and ``tail``, with commas between them."""
     sizes = []
     for start in range(0, len(items), _SLICE):
@@ -132,7 +134,7 @@ async def lazy_list(head: bytes, form: Form, items: Sequence[KeyValue], tail: by
         sizes.append(form.measure(items[start : start + _SLICE]))
     commas = max(len(items) - 1, 0)
     length = len(head) + sum(sizes) + commas + len(tail)
-    return LazyBody(lambda: _pieces(head, _joined(form, items, sizes), tail), length=length)
+    return LazyBody(lambda: _pieces(head, _joined(form, items, sizes), tail), length=length, edition=edition)
 
 
 def _joined(form: Form, items: Sequence[KeyValue], sizes: Sequence[int]) -> Iterator[bytes]:

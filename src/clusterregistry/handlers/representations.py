@@ -18,7 +18,7 @@ from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, 
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
 from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
 from clusterregistry.handlers.responses import YAML as YAML_TYPE
-from clusterregistry.handlers.responses import LazyBody, Response, protobuf_body
+from clusterregistry.handlers.responses import Edition, LazyBody, Response, protobuf_body
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.listing import Listed
 from clusterregistry.registry.watching import Encode
@@ -81,15 +81,24 @@ async def _list_body(scope: Scope, listed: Listed, representation: Representatio
     if representation.kind or scope.resource.native:
         metadata = {name: value for name, value in metadata.items() if value != ""}
     if representation.kind == TABLE:
+        head = tables.table_head(metadata, version, _columns(scope))
         rows = tables.Rows(scope, include=include, version=version, now=time.time())
-        return await lazy_list(tables.table_head(metadata, version, _columns(scope)), rows, listed.items, b"]}\n")
+        return await lazy_list(head, rows, listed.items, b"]}\n")
+    edition = _edition(scope, listed, representation)
     if representation.kind:
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":['
         head %= (version.encode(), orjson.dumps(metadata))
-        return await lazy_list(head, PartialObjects(scope, version=version), listed.items, b"]}\n")
+        return await lazy_list(head, PartialObjects(scope, version=version), listed.items, b"]}\n", edition=edition)
     head = b'{"apiVersion":"%b","items":[' % scope.group_version.encode()
     tail = b'],"kind":"%b","metadata":%b}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
-    return await lazy_list(head, objects(scope), listed.items, tail)
+    return await lazy_list(head, objects(scope), listed.items, tail, edition=edition)
+
+
+def _edition(scope: Scope, listed: Listed, representation: Representation) -> Edition | None:
+    """A list of everything is the same for all who may see everything."""
+    if not listed.is_everything:
+        return None
+    return Edition((scope.group_version, scope.resource.plural, representation), listed.revision)
 
 
 def list_metadata(listed: Listed) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -20,17 +20,25 @@ Stream = Callable[[Outlet], Awaitable[None]]
 """Writes a body of unknown length, piece by piece, until it returns."""
 
 
+class Edition(NamedTuple):
+    """What many are answered alike: all bodies of the same name and revision have the same bytes."""
+
+    name: Hashable
+    revision: int
+
+
 class LazyBody:
     """A body whose pieces are made while they are sent, so that a large one never is in memory as a whole.
 
     Each who goes through it has the same pieces made anew.
     """
 
-    __slots__ = ("_make", "length")
+    __slots__ = ("_make", "edition", "length")
 
-    def __init__(self, make: Callable[[], Iterator[bytes]], *, length: int) -> None:
+    def __init__(self, make: Callable[[], Iterator[bytes]], *, length: int, edition: Edition | None = None) -> None:
         self._make = make
         self.length = length
+        self.edition = edition
 
     def __iter__(self) -> Iterator[bytes]:
         return self._make()

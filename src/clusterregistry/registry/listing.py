@@ -72,6 +72,8 @@ class Listed:
     revision: int
     continue_token: str = ""
     remaining: int | None = None
+    is_everything: bool = False
+    """Whether it is all that there is at its revision, for a client that may see all of it."""
 
 
 async def list_objects(store: Store, options: ListOptions) -> Listed:
@@ -128,7 +130,9 @@ async def _continued(store: Store, options: ListOptions) -> Listed:
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
     try:
         if options.selects_all:
-            return _whole(store, await _all(store, options, revision=revision, limit=limit, after=after))
+            sees_all = options.visible.names() is None
+            page = await _all(store, options, revision=revision, limit=limit, after=after)
+            return _whole(store, page, is_everything=sees_all and not after and not page.remaining)
         if options.fields.name is None:
             return await _selected(store, options, revision=revision, limit=limit, after=after)
         # One name is a range of one key, as in kube-apiserver: there never is a second page.
@@ -194,9 +198,9 @@ async def visible_page(page: Page, visible: Visible, *, limit: int = 0) -> Page:
     return Page(items[:cut], page.revision, len(items) - cut)
 
 
-def _whole(store: Store, page: Page) -> Listed:
+def _whole(store: Store, page: Page, *, is_everything: bool) -> Listed:
     if not page.remaining:
-        return Listed(page.items, page.revision)
+        return Listed(page.items, page.revision, is_everything=is_everything)
     last = page.items[-1].key.removeprefix(store.prefix)
     return Listed(page.items, page.revision, encode_token(page.revision, last), page.remaining)
 

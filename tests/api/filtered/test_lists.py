@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
@@ -43,6 +44,23 @@ def test_a_list_has_what_its_reader_may_get(client: InProcessClient, rights: Rig
     whole = client.get(CLUSTERS).expect(200)
     found = listed(client)
     assert found == {**whole, "items": [item for item in whole["items"] if item["metadata"]["name"] in "be"]}
+
+
+def test_a_compressed_list_has_no_more(client: InProcessClient, rights: Rights) -> None:
+    """The compressed list of those who see everything is kept, and theirs alone."""
+    for name in "ab":
+        client.post(CLUSTERS, cluster(name, name * 200_000)).expect(201)
+    rights.sees("nobody", "b")
+    packed = {"Accept-Encoding": "gzip"}
+    for _ in range(3):
+        assert len(unpacked(client.get(CLUSTERS, headers=packed))) == 2
+        assert len(unpacked(client.get(CLUSTERS, headers=packed | NOBODY))) == 1
+
+
+def unpacked(answer: Answer) -> list[Any]:
+    assert answer.header("Content-Encoding") == "gzip"
+    items: list[Any] = json.loads(gzip.decompress(answer.body))["items"]
+    return items
 
 
 def test_a_list_may_turn_out_empty(client: InProcessClient, rights: Rights) -> None:
