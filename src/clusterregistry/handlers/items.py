@@ -14,7 +14,7 @@ import orjson
 
 from clusterregistry.handlers.responses import Edition, LazyBody
 from clusterregistry.handlers.scope import Scope
-from clusterregistry.registry.objects import served, served_metadata, served_metadata_size, served_size
+from clusterregistry.registry.objects import served_all, served_metadata, served_metadata_size, served_size
 from clusterregistry.storage.interface import KeyValue
 
 _PIECE = 64 * 1024
@@ -52,10 +52,10 @@ class StoredObjects:
     """The objects themselves, in the version in which they are stored."""
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *[served(kv) for kv in items]])
+        return b",".join([b"", *served_all(items)])
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        return [(served(kv),) for kv in items]
+        return [(obj,) for obj in served_all(items)]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return served_size(items)

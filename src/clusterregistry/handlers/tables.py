@@ -7,7 +7,7 @@ pieces, and an answer only fills in the ages. What a row brings along of its obj
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -15,7 +15,7 @@ from clusterregistry.apis.meta import errors, field_errors
 from clusterregistry.handlers.ages import age, seconds_of
 from clusterregistry.handlers.items import Included, NoObjects, PartialObjects, objects
 from clusterregistry.handlers.scope import Scope
-from clusterregistry.registry.definitions import Column, Version
+from clusterregistry.registry.definitions import Column
 from clusterregistry.registry.objects import memo_of
 from clusterregistry.storage.interface import KeyValue
 
@@ -30,16 +30,13 @@ _NO_AGE = -1 << 63
 """In the place of a time where an object has none: no time is as long ago."""
 
 
-class Row(NamedTuple):
-    """The cells of an object in a version as JSON, around its age, from the comma before the row up to the object."""
+Row = tuple[str, int, bytes, int | None, bytes]
+"""An object's cells as JSON, from the comma before the row up to the object that it brings along.
 
-    version: Version
-    size: int
-    """Bytes of all cells but the age."""
-    before: bytes
-    time: int | None
-    """What the age counts from, in seconds since 1970; None for what is no time."""
-    behind: bytes
+The version of the kind, how many bytes the cells have, those before the age, the time that the age counts from (seconds
+since 1970; None for what is no time), those behind it. A plain tuple: there is one for each object, and those the
+garbage collector need not look at.
+"""
 
 
 def include_policy(value: str) -> str:
@@ -85,9 +82,9 @@ class Rows:
 
     def _rows(self, items: Sequence[KeyValue]) -> list[Row]:
         kept: list[Row | None] = [(kv.memo or memo_of(kv)).row for kv in items]
-        version = self._scope.version
+        version = self._scope.version.name
         return [
-            row if row is not None and row[0] is version else _make_row(self._scope, kv)
+            row if row is not None and row[0] == version else _make_row(self._scope, kv)
             for kv, row in zip(items, kept, strict=True)
         ]
 
@@ -124,7 +121,8 @@ def _make_row(scope: Scope, kv: KeyValue) -> Row:
     before, _, behind = (_BEFORE + b",".join(cells) + _BEHIND).partition(_AGE)
     # Most end alike, and need not do so each for itself.
     behind = _BEHIND if behind == _BEHIND else behind
-    row = memo_of(kv).row = Row(scope.version, len(before) - 1 + len(behind), before, time, behind)
+    row: Row = (scope.version.name, len(before) - len(b",") + len(behind), before, time, behind)
+    memo_of(kv).row = row
     return row
 
 

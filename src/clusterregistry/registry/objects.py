@@ -36,6 +36,11 @@ def served(kv: KeyValue) -> bytes:
     return to_served(kv.value, kv.revision)
 
 
+def served_all(items: Sequence[KeyValue]) -> list[bytes]:
+    """The same for many."""
+    return [to_served(kv.value, kv.revision) for kv in items]
+
+
 def served_size(items: Sequence[KeyValue]) -> int:
     """How many bytes ``served`` makes of these in all."""
     return sum([len(kv.value) for kv in items]) + growth_of(items)
@@ -97,8 +102,9 @@ def _labels_in(stored: bytes, metadata: MetadataSpan) -> Mapping[str, str]:
     Stored metadata is in order: before the labels there are but strings, in which quotes are escaped, behind them
     managed fields, which may be of any form. Keys and values of labels have no braces.
     """
-    at = stored.find(_LABELS, metadata.start, metadata.slot)
-    if at < 0 or stored.find(_MANAGED_FIELDS, metadata.start, at) >= 0:
+    start, slot, _ = metadata
+    at = stored.find(_LABELS, start, slot)
+    if at < 0 or stored.find(_MANAGED_FIELDS, start, at) >= 0:
         return _NO_LABELS
     at += len(_LABELS) - 1
     labels: Mapping[str, str] = orjson.loads(stored[at : stored.index(b"}", at) + 1])

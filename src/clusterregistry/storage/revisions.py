@@ -8,11 +8,12 @@ its bytes and no decoding.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 _SLOT = b"\n"
+_FILLING = b'"resourceVersion":"%d",'
 _METADATA = b'"metadata":{'
 _OPENING = len(_METADATA) - 1
 
@@ -29,24 +30,23 @@ def to_stored(obj: dict[str, Any]) -> bytes:
 
 def to_served(stored: bytes, revision: int) -> bytes:
     """The stored bytes with ``metadata.resourceVersion`` filled in; revision 0 is that of what is not stored."""
-    return stored.replace(_SLOT, filling(revision), 1)
+    return stored.replace(_SLOT, _FILLING % revision if revision else b"", 1)
 
 
 def filling(revision: int) -> bytes:
     """What is served in the place of the slot."""
-    return b'"resourceVersion":"%d",' % revision if revision else b""
+    return _FILLING % revision if revision else b""
 
 
-GROWTH_BUT_DIGITS = len(b'"resourceVersion":"",') - len(_SLOT)
+GROWTH_BUT_DIGITS = len(_FILLING) - len(b"%d") - len(_SLOT)
 """How much longer served bytes are than stored ones, not counting the digits of the revision."""
 
 
-class MetadataSpan(NamedTuple):
-    """Where the metadata is within stored bytes, and the slot within it."""
+MetadataSpan = tuple[int, int, int]
+"""Where the metadata begins within stored bytes, where its slot is and where it ends.
 
-    start: int
-    slot: int
-    end: int
+A plain tuple: there is one for each object, and those the garbage collector need not look at.
+"""
 
 
 def metadata_span(stored: bytes) -> MetadataSpan:
@@ -56,4 +56,4 @@ def metadata_span(stored: bytes) -> MetadataSpan:
     braces, lies between the slot and the end.
     """
     slot = stored.index(_SLOT)
-    return MetadataSpan(stored.index(_METADATA, 0, slot) + _OPENING, slot, stored.index(b"}", slot) + 1)
+    return stored.index(_METADATA, 0, slot) + _OPENING, slot, stored.index(b"}", slot) + 1

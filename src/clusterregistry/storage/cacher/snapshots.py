@@ -52,7 +52,7 @@ class Snapshot:
         """Part of the newest state."""
         start, end = self._range(prefix, after)
         stop = min(end, start + limit) if limit > 0 else end
-        items = [self.items[key] for key in self._keys[start:stop]]
+        items = list(map(self.items.__getitem__, self._keys[start:stop]))
         return Page(items, revision, end - stop)
 
     def page_before(self, undone: Sequence[Event], prefix: str, *, revision: int, after: str, limit: int) -> Page:
