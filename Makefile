@@ -12,6 +12,8 @@ TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.3
 E2E_KUBECTL := kubectl-1.27 kubectl-1.36 helm-4.2 etcd-3.5
 E2E_HOST ?= 1.36
 E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
+# The peer of `make bench-compare`, built the same way.
+BENCH_PROGRAMS := etcd-server-3.6 kube-apiserver-1.36
 # Pinned here and not in the lock: it makes the lock.
 PIP_TOOLS := pip-tools==7.6.2
 
@@ -77,6 +79,19 @@ format: setup ## Format the code and mend what can be mended by itself
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+.PHONY: bench
+bench: setup ## Measure our server under load; ARGS='--scenario get,list_1000 --time 0.5 --engine etcd'
+	@$(BIN)/python -m benchmarks ours $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: setup ## Measure it beside a real kube-apiserver and write benchmarks/RESULTS.md; ARGS=--growth adds growth
+	@$(BIN)/python tools/programs.py fetch $(BENCH_PROGRAMS)
+	@$(BIN)/python -m benchmarks compare $(ARGS)
+
+.PHONY: bench-growth
+bench-growth: setup ## Measure it with up to 100,000 objects and 5,000 watches, into benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks growth $(ARGS)
+
 .PHONY: bench-apply
 bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
 	$(BIN)/python tools/bench_apply.py $(ARGS)
@@ -135,4 +150,4 @@ lock: ## Resolve requirements.lock anew; ARGS=--upgrade takes the newest version
 .PHONY: clean
 clean: ## Remove what was built, .venv included; downloaded programs stay in their cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests tools -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests tools benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

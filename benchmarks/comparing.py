@@ -1,0 +1,131 @@
+"""The interleaved run: each scenario on the peer, on ours with SQLite and on ours with etcd, and all that once more.
+
+Runs at different times on one machine differ by a factor of two and more; what is measured within seconds of each other
+does not.
+"""
+
+import json
+import urllib.request
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import servers, starting
+from benchmarks.driving import LoadError, call
+from benchmarks.goals import short
+from benchmarks.metering import Record
+from benchmarks.progress import Progress, Say
+from benchmarks.results import Results
+from benchmarks.scenarios import Scenario
+from benchmarks.servers import Server, Workshop
+from benchmarks.targets import Target
+
+STARTUP = "startup"
+_SETUP_SECONDS = {servers.PEER: 45.0, servers.SQLITE: 10.0, servers.ETCD: 15.0}
+"""About what it takes to start each and to give it 10,000 objects."""
+
+
+@dataclass(kw_only=True)
+class Comparison:
+    """One run, whose results are written after each scenario."""
+
+    workshop: Workshop
+    results: Results
+    into: Path
+    say: Say
+    names: Sequence[str] = servers.NAMES
+    rounds: int = 2
+    minutes: float = 15.0
+
+    def run(self, chosen: Sequence[Scenario], *, objects_at_start: int) -> None:
+        """All of the chosen, and the start when objects are given for it."""
+        total = sum(scenario.seconds for scenario in chosen) * self.rounds * len(self.names)
+        setup = sum(_SETUP_SECONDS[name] for name in self.names)
+        with_start = (setup + 12 * len(self.names) * self.rounds) if objects_at_start else 0.0
+        self._progress = Progress(total + with_start + (setup if chosen else 0.0), minutes=self.minutes)
+        if objects_at_start:
+            self._measure_start(objects_at_start, with_start)
+        if chosen:
+            self._measure(chosen, setup)
+
+    def _measure_start(self, objects: int, part: float) -> None:
+        """Before the others run: they would take memory and CPU from it."""
+        for number in range(self.rounds):
+            last = number == self.rounds - 1
+            for name in self.names:
+                self.say(self._progress.line(f"start-up of {name}"))
+                self._record_start(name, objects=objects if last else 0)
+                self._progress.done(part / self.rounds / len(self.names))
+        self.results.write(self.into)
+
+    def _record_start(self, name: str, *, objects: int) -> None:
+        server = self.workshop.make(name)
+        try:
+            if objects:
+                record = starting.measure(server, objects=objects, say=self.say)
+            else:
+                record = starting.measure_empty(server)
+        except (LoadError, OSError) as error:
+            self.say(f"start-up of {name}: {error}")
+            self.results.failed(STARTUP, name, str(error))
+        else:
+            self.results.add(STARTUP, name, record)
+        finally:
+            servers.stop(server)
+
+    def _measure(self, chosen: Sequence[Scenario], setup: float) -> None:
+        with ExitStack() as stack:
+            made = [self.workshop.make(name) for name in self.names]
+            for server in made:
+                self.say(self._progress.line(f"starting {server.name}"))
+                stack.enter_context(servers.running(server))
+            self._note_versions(made)
+            for number, scenario in enumerate(chosen):
+                self._measure_rounds(scenario, made, later=chosen[number + 1 :])
+                self._progress.done(setup / len(chosen))
+                self.results.write(self.into)
+
+    def _measure_rounds(self, scenario: Scenario, made: Sequence[Server], *, later: Sequence[Scenario]) -> None:
+        """A, B, C, A, B, C. The first round is always made; the others when time allows it for all the scenarios."""
+        whole_round = scenario.seconds * len(made)
+        for number in range(self.rounds):
+            must = sum(each.seconds for each in later) * len(made)
+            if number and not self._progress.fits(whole_round + must):
+                self.say(f"{scenario.name}: no time for round {number + 1}")
+                self._progress.dropped(whole_round)
+                continue
+            self.say(self._progress.line(f"{scenario.name}, round {number + 1} of {self.rounds}"))
+            for server in made:
+                self._measure_one(scenario, server.target)
+                self._progress.done(scenario.seconds)
+
+    def _measure_one(self, scenario: Scenario, target: Target) -> None:
+        try:
+            found = scenario.run(target)
+        except (LoadError, OSError) as error:
+            self.say(f"  {target.name}: {error}")
+            self.results.failed(scenario.name, target.name, str(error))
+            return
+        for name, record in found.items():
+            self.results.add(name, target.name, record)
+            self.say(f"  {target.name:8} {figures(name, record)}")
+
+    def _note_versions(self, made: Sequence[Server]) -> None:
+        for server in made:
+            _, body = call(server.target, "GET", "/version")
+            self.results.document["versions"][server.name] = json.loads(body)["gitVersion"]
+            if isinstance(server, servers.KubeApiserver):
+                with urllib.request.urlopen(f"{server.etcd.url}/version", timeout=10) as answer:  # noqa: S310
+                    self.results.document["versions"]["etcd itself"] = json.load(answer)["etcdserver"]
+
+
+def figures(name: str, record: Record) -> str:
+    """One line for those who wait."""
+    problem = f", {record['errors']} ERRORS: {record.get('error_sample')}" if record.get("errors") else ""
+    if record.get("delivered_pct", 100) < 98:  # noqa: PLR2004 - the sampled ones tell to about a percent
+        problem += f", only {record['delivered_pct']:.0f}% delivered ({record.get('stopped')})"
+    return (
+        f"{name:22} {short(record.get('rps')):>8}/s  p99 {short(record.get('p99_ms')):>7} ms  "
+        f"CPU {short(record.get('cpu_us')):>9} us  others {short(record.get('foreign_cpu_pct')):>4}%{problem}"
+    )

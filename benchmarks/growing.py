@@ -1,0 +1,185 @@
+"""How cost grows with objects and with watches, ours alone, and how long a large list keeps others waiting."""
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks import objects, reading, servers, watching, writing, wrk
+from benchmarks.answers import Answer
+from benchmarks.driving import Load, LoadError, Sending, drive, measured
+from benchmarks.metering import Record, latencies
+from benchmarks.objects import PATH, name_of
+from benchmarks.populating import ensure
+from benchmarks.processes import follow_parent
+from benchmarks.progress import Say
+from benchmarks.results import Results, reduced
+from benchmarks.servers import Workshop
+from benchmarks.sources import forever
+from benchmarks.targets import NO_FIELDS, Target
+
+OBJECTS = (100, 1_000, 10_000, 100_000)
+WATCHERS = (10, 100, 1_000, 5_000)
+HITS = 100
+"""Objects that the selector finds, however many there are."""
+_COHORT = "bench-cohort"
+_EVENTS = 50_000
+"""About so many are delivered at each number of watches."""
+_FILES_TO_SPARE = 200
+_VARIANTS = {"JSON": NO_FIELDS, "gzip": objects.COMPRESSED, "Table": objects.AS_TABLE}
+
+
+@dataclass(kw_only=True)
+class Growth:
+    """One run, written after each step."""
+
+    workshop: Workshop
+    results: Results
+    into: Path
+    say: Say
+    engine: str = servers.SQLITE
+    factor: float = 1.0
+    object_counts: Sequence[int] = OBJECTS
+    watcher_counts: Sequence[int] = WATCHERS
+
+    def run(self) -> None:
+        self.results.document["growth"] = {"engine": self.engine, "objects": {}, "watchers": {}, "stall": {}}
+        if self.watcher_counts:
+            with servers.running(self.workshop.make(self.engine)) as target:
+                self._with_watchers(target)
+        if self.object_counts:
+            with servers.running(self.workshop.make(self.engine)) as target:
+                self._with_objects(target)
+                self._stall(target)
+
+    def _keep(self, *path: str, record: Record) -> None:
+        place: dict[str, Any] = self.results.growth
+        for name in path[:-1]:
+            place = place.setdefault(name, {})
+        place[path[-1]] = reduced(record)
+        self.results.write(self.into)
+
+    def _with_watchers(self, target: Target) -> None:
+        ensure(target, 1000, exactly=True)
+        for count in self.watcher_counts:
+            if not enough_files(count):
+                self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
+                continue
+            self.say(f"{count:,} watches")
+            writes = max(10, int(min(500, _EVENTS / count) * self.factor))
+            try:
+                record = watching.deliver(target, watchers=count, rate=None, writes=writes)
+            except (LoadError, OSError) as error:
+                self.say(f"  {error}")
+                continue
+            self._keep("watchers", str(count), record=record)
+
+    def _with_objects(self, target: Target) -> None:
+        for count in self.object_counts:
+            self.say(f"{count:,} objects")
+            ensure(target, count, exactly=True)
+            mark_cohort(target)
+            for kind, record in at_size(target, count, factor=self.factor):
+                self._keep("objects", str(count), kind, record=record)
+
+    def _stall(self, target: Target) -> None:
+        for name, fields in _VARIANTS.items():
+            self.say(f"others while {target.count:,} objects are listed as {name}")
+            self._keep("stall", name, record=stall(target, fields) | {"objects": target.count})
+
+
+def enough_files(watchers: int) -> bool:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= watchers + _FILES_TO_SPARE
+
+
+def mark_cohort(target: Target) -> None:
+    """Labels the objects that the selector finds."""
+    body = {"metadata": {"labels": {_COHORT: "first"}}}
+    source = (
+        Sending(target.request("PATCH", f"{PATH}/{name_of(number)}", body, content_type=objects.MERGE_PATCH))
+        for number in range(HITS)
+    )
+    driven = drive(target, Load(source=source, connections=8))
+    if driven.errors:
+        raise LoadError(f"label: {driven.error_sample}")
+
+
+def at_size(target: Target, count: int, *, factor: float) -> Iterator[tuple[str, Record]]:
+    """What each kind of request costs with so many objects."""
+    connections = 16
+    yield "get", reading.get(target, connections=connections, factor=factor / 2)
+    yield "list", _list(target, factor=factor)
+    selected = f"{PATH}?labelSelector={_COHORT}%3Dfirst"
+    yield "list_selector", wrk.get_repeatedly(target, selected, connections=8, seconds=factor)
+    yield "patch", writing.patch(target, connections=connections, factor=factor / 2, among=count)
+    made = writing.create_and_delete(target, connections=connections, factor=factor / 2)
+    yield "create", made[f"create/c{connections}"]
+
+
+def _list(target: Target, *, factor: float) -> Record:
+    request = target.request("GET", PATH)
+    return measured(target, Load(source=forever(lambda _: Sending(request)), seconds=factor, at_least=3))
+
+
+def stall(target: Target, fields: Mapping[str, str]) -> Record:
+    """How long others waited while the whole was listed three times, each time after a write; and without a list."""
+    with _probing(target) as finish:
+        time.sleep(1.0)
+        quiet = finish()
+    seconds = []
+    with _probing(target) as finish:
+        for number in range(3):
+            body = b'{"metadata":{"labels":{"touched":"t%d"}}}' % next(objects.fresh_numbers)
+            change = target.request("PATCH", f"{PATH}/{name_of(number)}", body, content_type=objects.MERGE_PATCH)
+            drive(target, Load(source=iter([Sending(change)])))
+            seconds.append(drive(target, Load(source=iter([Sending(target.request("GET", PATH, **fields))]))).seconds)
+        waited = finish()
+    record = latencies(waited) | {f"quiet_{name}": value for name, value in latencies(quiet).items()}
+    return record | {"n": len(waited), "list_seconds": max(seconds)}
+
+
+@contextmanager
+def _probing(target: Target) -> Iterator[Callable[[], list[float]]]:
+    """Another client that gets an object again and again. What is yielded ends it, and gives its latencies."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=_probe, args=(target, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    ours.recv()
+
+    def finish() -> list[float]:
+        ours.send("end")
+        try:
+            found: list[float] = ours.recv()
+        except EOFError:
+            raise LoadError("the server closed the connection of the one who waits") from None
+        return found
+
+    try:
+        yield finish
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _probe(target: Target, pipe: Connection) -> None:
+    follow_parent()
+    connected = target.connect()
+    request = target.request("GET", f"{PATH}/{name_of(50)}")
+    waited: list[float] = []
+    pipe.send("ready")
+    while not pipe.poll(0.001):
+        begun = time.monotonic()
+        connected.sendall(request)
+        answer = Answer(keep=False)
+        while (data := connected.recv(65536)) and not answer.feed(data):
+            pass
+        if not data:
+            return
+        waited.append(time.monotonic() - begun)
+    pipe.send(waited)

@@ -1,0 +1,11 @@
+"""Where a load's requests come from."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from benchmarks.driving import Sending
+
+
+def forever(make: Callable[[int], Sending]) -> Iterator[Sending]:
+    """Requests without an end, each made from its number when it is sent."""
+    return map(make, itertools.count())
