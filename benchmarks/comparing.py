@@ -16,7 +16,7 @@ from benchmarks.driving import LoadError, call
 from benchmarks.goals import short
 from benchmarks.metering import Record
 from benchmarks.progress import Progress, Say
-from benchmarks.results import Results
+from benchmarks.results import ETCD_ITSELF, Results
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Server, Workshop
 from benchmarks.targets import Target
@@ -117,7 +117,7 @@ class Comparison:
             self.results.document["versions"][server.name] = json.loads(body)["gitVersion"]
             if isinstance(server, servers.KubeApiserver):
                 with urllib.request.urlopen(f"{server.etcd.url}/version", timeout=10) as answer:  # noqa: S310
-                    self.results.document["versions"]["etcd itself"] = json.load(answer)["etcdserver"]
+                    self.results.document["versions"][ETCD_ITSELF] = json.load(answer)["etcdserver"]
 
 
 def figures(name: str, record: Record) -> str:

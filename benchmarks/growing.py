@@ -28,6 +28,8 @@ WATCHERS = (10, 100, 1_000, 5_000)
 HITS = 100
 """Objects that the selector finds, however many there are."""
 _COHORT = "bench-cohort"
+_WATCHED = 100
+"""Objects that change while they are watched."""
 _EVENTS = 50_000
 """About so many are delivered at each number of watches."""
 _FILES_TO_SPARE = 200
@@ -51,6 +53,7 @@ class Growth:
         self.results.document["growth"] = {"engine": self.engine, "objects": {}, "watchers": {}, "stall": {}}
         if self.watcher_counts:
             with servers.running(self.workshop.make(self.engine)) as target:
+                ensure(target, _WATCHED, exactly=True)
                 self._with_watchers(target)
         if self.object_counts:
             with servers.running(self.workshop.make(self.engine)) as target:
@@ -65,7 +68,6 @@ class Growth:
         self.results.write(self.into)
 
     def _with_watchers(self, target: Target) -> None:
-        ensure(target, 1000, exactly=True)
         for count in self.watcher_counts:
             if not enough_files(count):
                 self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
@@ -88,9 +90,10 @@ class Growth:
                 self._keep("objects", str(count), kind, record=record)
 
     def _stall(self, target: Target) -> None:
+        quiet = latencies(undisturbed(target, seconds=2 * self.factor), "quiet_")
         for name, fields in _VARIANTS.items():
             self.say(f"others while {target.count:,} objects are listed as {name}")
-            self._keep("stall", name, record=stall(target, fields) | {"objects": target.count})
+            self._keep("stall", name, record=stall(target, fields) | quiet | {"objects": target.count})
 
 
 def enough_files(watchers: int) -> bool:
@@ -127,10 +130,7 @@ def _list(target: Target, *, factor: float) -> Record:
 
 
 def stall(target: Target, fields: Mapping[str, str]) -> Record:
-    """How long others waited while the whole was listed three times, each time after a write; and without a list."""
-    with _probing(target) as finish:
-        time.sleep(1.0)
-        quiet = finish()
+    """How long others waited while the whole was listed three times, each time after a write."""
     seconds = []
     with _probing(target) as finish:
         for number in range(3):
@@ -139,8 +139,14 @@ def stall(target: Target, fields: Mapping[str, str]) -> Record:
             drive(target, Load(source=iter([Sending(change)])))
             seconds.append(drive(target, Load(source=iter([Sending(target.request("GET", PATH, **fields))]))).seconds)
         waited = finish()
-    record = latencies(waited) | {f"quiet_{name}": value for name, value in latencies(quiet).items()}
-    return record | {"n": len(waited), "list_seconds": max(seconds)}
+    return latencies(waited) | {"n": len(waited), "list_seconds": max(seconds)}
+
+
+def undisturbed(target: Target, *, seconds: float) -> list[float]:
+    """How long others wait when nobody lists: what the machine itself does to them."""
+    with _probing(target) as finish:
+        time.sleep(seconds)
+        return finish()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from benchmarks.goals import Judged, median_of, ratio_of, short
 from benchmarks.growth_report import growth_report, judge_growth
 from benchmarks.markdown import table
 from benchmarks.metering import Record
-from benchmarks.results import Results
+from benchmarks.results import ETCD_ITSELF, Results
 
 FILE = "RESULTS.md"
 STARTUP = "startup"
@@ -70,13 +70,17 @@ def _images(drawn: Sequence[str], names: Sequence[str]) -> Iterator[str]:
 def _origin(results: Results) -> str:
     document = results.document
     machine, versions, settings = document["machine"], document["versions"], document["settings"]
-    peer = f"kube-apiserver {versions.get(servers.PEER, '?')} with etcd {versions.get('etcd itself', '?')}"
+    peer = ""
+    if servers.PEER in versions:
+        peer = (
+            f"\nThe peer is kube-apiserver {versions[servers.PEER]} with etcd {versions[ETCD_ITSELF]}. It serves the "
+        )
+        peer += "same API as a custom resource definition."
     return (
         f"Measured on {document['when']} by `make bench-compare`, which writes this page; `results.json` has every "
         f"figure.\nMachine: {machine['cores']} cores, {machine['memory_gb']} GB of memory, {machine['architecture']}, "
-        f"Python {document['python']}.\nThe peer is {peer}, which serves the same API as a custom resource definition."
-        f" All servers: TLS, authentication,\nauthorization, metrics and durable writes, at their defaults."
-        f" Rounds: {settings['rounds']}, durations times {settings['time']:g}."
+        f"Python {document['python']}. Rounds: {settings['rounds']}, durations times {settings['time']:g}.{peer}\n"
+        f"All servers are at their defaults: TLS, authentication, authorization, metrics and durable writes."
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from benchmarks.metering import Record
 
 FILE = "results.json"
+ETCD_ITSELF = "etcd itself"
+"""Among the versions: the program, not ours that stores in it."""
 _DIGITS = 5
 _LEFT_OUT = {"error_sample", "cpu_us_by", "ack_p50_ms", "ack_p95_ms", "ack_p99_ms", "ack_max_ms", "write"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import objects
 from benchmarks.driving import Driven, Load, Sending, drive
 from benchmarks.metering import Meter, Record, latencies
-from benchmarks.objects import PATH, fresh_numbers, name_of
+from benchmarks.objects import PATH, fresh_numbers
 from benchmarks.targets import Target
 from benchmarks.watchers import open_watches
 from benchmarks.writing import spread
@@ -49,7 +49,7 @@ def deliver(target: Target, *, watchers: int, rate: int | None, writes: int) -> 
     def source() -> Iterator[Sending]:
         for index in range(writes):
             body = b'{"metadata":{"annotations":{"bench/seq":"%d"}}}' % numbered.sending(index)
-            request = target.request("PATCH", f"{PATH}/{spread(index)}", body, content_type=objects.MERGE_PATCH)
+            request = target.request("PATCH", f"{PATH}/{spread(target, index)}", body, content_type=objects.MERGE_PATCH)
             yield Sending(request, index, index / rate if rate else None)
 
     with ExitStack() as stack:
@@ -148,7 +148,7 @@ def _mixed_requests(target: Target, beats: Numbered, *, gets: int) -> Iterator[S
         if beat:
             yield Sending(_heartbeat(target, index, beats.sending(index)), (index, due), due)
         else:
-            yield Sending(target.request("GET", f"{PATH}/{name_of(index * 13 % 1000)}"), (None, due), due)
+            yield Sending(target.request("GET", f"{PATH}/{spread(target, index)}"), (None, due), due)
 
 
 def _heartbeat(target: Target, index: int, number: int) -> bytes:
@@ -156,5 +156,5 @@ def _heartbeat(target: Target, index: int, number: int) -> bytes:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     beat = {"name": "bench/beat", "value": str(number)}
     body = {"status": {"properties": [beat], "conditions": [objects.ready_condition(now)]}}
-    path = f"{PATH}/{name_of(index % 1000)}/status"
+    path = f"{PATH}/{spread(target, index)}/status"
     return target.request("PATCH", path, body, content_type=objects.MERGE_PATCH)

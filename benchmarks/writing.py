@@ -17,8 +17,9 @@ _SPREAD = 1000
 """Writes go over so many objects, in steps of seven."""
 
 
-def spread(number: int) -> str:
-    return name_of(number * 7 % _SPREAD)
+def spread(target: Target, number: int, *, among: int = _SPREAD) -> str:
+    """The name of an object that is there, one after the other."""
+    return name_of(number * 7 % min(among, target.count))
 
 
 def create_and_delete(target: Target, *, connections: int, factor: float) -> dict[str, Record]:
@@ -41,7 +42,7 @@ def patch(target: Target, *, connections: int, factor: float, among: int = _SPRE
 
     def one(number: int) -> Sending:
         body = b'{"metadata":{"labels":{"step":"s%d"}}}' % next(fresh_numbers)
-        path = f"{PATH}/{name_of(number * 7 % among)}"
+        path = f"{PATH}/{spread(target, number, among=among)}"
         return Sending(target.request("PATCH", path, body, content_type=objects.MERGE_PATCH), number)
 
     return measured(target, Load(source=forever(one), connections=connections, seconds=2 * factor))
@@ -90,7 +91,7 @@ def apply(target: Target, *, connections: int, factor: float) -> Record:
     """Server-side apply with one manager; the objects exist and change each time."""
 
     def one(number: int) -> Sending:
-        name = spread(number)
+        name = spread(target, number)
         user = {"kind": "ServiceAccount", "name": f"u{number}", "namespace": "default"}
         applied = {
             "apiVersion": API_VERSION,

@@ -1,0 +1,169 @@
+"""The tool run for real against our server. How fast that is, is for `make bench`: here it must only work."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import objects, populating, reading, servers, starting, watching, writing, wrk
+from benchmarks.__main__ import main
+from benchmarks.answers import Answer
+from benchmarks.driving import LoadError
+from benchmarks.growing import enough_files
+from benchmarks.metering import family, latencies
+from benchmarks.populating import ensure
+from benchmarks.processes import Process
+from benchmarks.progress import Progress
+from benchmarks.results import Results
+from benchmarks.servers import Workshop
+from benchmarks.targets import Target
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    workshop = Workshop(tmp_path_factory.mktemp("servers"))
+    with servers.running(workshop.make("sqlite")) as target:
+        yield target
+
+
+@pytest.fixture
+def without_wrk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot run for less than a second."""
+    monkeypatch.setattr(wrk, "is_there", lambda: False)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        partial(reading.list_all, count=1000, connections=1, factor=0.01, fields=objects.AS_TABLE),
+        partial(reading.page, factor=0.01),
+        partial(writing.patch, connections=2, factor=0.01),
+        partial(writing.put_status, connections=2, factor=0.01),
+        partial(writing.apply, connections=2, factor=0.01),
+        partial(watching.deliver, watchers=2, rate=None, writes=10),
+        partial(watching.deliver, watchers=25, rate=1000, writes=10),
+        partial(watching.mixed, factor=0.01),
+    ],
+    ids=["table", "page", "patch", "put_status", "apply", "watch", "watch at a rate", "mixed"],
+)
+def test_each_kind_of_load_runs_without_errors(server: Target, measure: Callable[[Target], dict[str, Any]]) -> None:
+    ensure(server, 20, exactly=True)
+    record = measure(server)
+    assert record["n"] > 0
+    assert record["errors"] == 0
+    assert record["cpu_us"] >= 0
+    assert record.get("delivered_pct", 100) == 100
+
+
+def test_what_is_created_is_deleted_and_both_are_measured(server: Target) -> None:
+    ensure(server, 5, exactly=True)
+    found = writing.create_and_delete(server, connections=2, factor=0.01)
+    assert found["create/c2"]["n"] == found["delete/c2"]["n"] > 0
+    assert populating.names(server) == [objects.name_of(number) for number in range(5)]
+
+
+def test_what_an_earlier_run_left_is_taken_over_or_deleted(server: Target) -> None:
+    ensure(server, 5, exactly=True)
+    populating.delete(server, [objects.name_of(2)])
+    populating.adopt(server)
+    assert server.count == 2
+    assert len(populating.names(server)) == 2
+
+
+@pytest.mark.skipif(not wrk.is_there(), reason="wrk is not installed")
+def test_wrk_tells_how_it_went(server: Target) -> None:
+    ensure(server, 5, exactly=True)
+    path = f"{objects.PATH}/{objects.name_of(1)}"
+    record = wrk.get_repeatedly(server, path, connections=2, seconds=1, fields=objects.COMPRESSED)
+    assert record["n"] > 0
+    assert record["errors"] == 0
+    assert record["bytes"] > 1000
+
+
+@pytest.mark.usefixtures("without_wrk")
+def test_our_server_alone_makes_a_table_and_says_when_wrk_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ours", "--time", "0.01", "--scenario", "get/c1"]) == 0
+    printed = capsys.readouterr()
+    assert re.search(r"^get/c1 +[\d.,]+ ", printed.out, re.MULTILINE)
+    assert "Only `make bench-compare`" in printed.out
+    assert "apt-get install wrk" in printed.err
+
+
+@pytest.mark.usefixtures("without_wrk")
+def test_a_comparison_leaves_results_a_page_and_plots(tmp_path: Path) -> None:
+    arguments = ["--servers", "sqlite", "--rounds", "2", "--time", "0.01", "--into", str(tmp_path)]
+    assert main(["compare", "--scenario", "get/c1", *arguments]) == 0
+    results = Results.read(tmp_path)
+    assert set(results.scenarios) == {"get/c1"}
+    assert [record["errors"] for record in results.records("get/c1", "sqlite")] == [0, 0]
+    assert results.document["versions"]["sqlite"].startswith("v")
+    assert (tmp_path / "plots" / "cpu.svg").exists()
+
+
+def test_a_start_is_measured_with_nothing_with_objects_and_over_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "SETTLING", 0.0)
+    arguments = ["--servers", "sqlite", "--rounds", "1", "--objects", "5", "--into", str(tmp_path)]
+    assert main(["compare", "--scenario", "startup", *arguments]) == 0
+    (record,) = Results.read(tmp_path).records("startup", "sqlite")
+    assert record["objects"] == 5
+    assert all(record[name] > 0 for name in ("ready_s", "rss_idle_mb", "rss_loaded_mb", "ready_loaded_s"))
+    assert "| ready, s |" in (tmp_path / "RESULTS.md").read_text()
+
+
+@pytest.mark.usefixtures("without_wrk")
+def test_growth_is_added_to_the_results_that_are_there(tmp_path: Path) -> None:
+    before = Results.new(factor=1, rounds=1)
+    before.add("get/c1", "peer", {"cpu_us": 1000.0})
+    before.write(tmp_path)
+    sizes = ["--objects", "100", "--watchers", "3"]
+    assert main(["growth", "--time", "0.01", *sizes, "--into", str(tmp_path)]) == 0
+    results = Results.read(tmp_path)
+    assert results.records("get/c1", "peer") == [{"cpu_us": 1000.0}]
+    assert set(results.growth["objects"]["100"]) == {"get", "list", "list_selector", "patch", "create"}
+    assert results.growth["watchers"]["3"]["delivered_pct"] == 100
+    assert {record["objects"] for record in results.growth["stall"].values()} == {100}
+
+
+def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    failing = Workshop(tmp_path).make("sqlite")
+    failing.processes[0] = Process(["sh", "-c", "echo no such luck; exit 3"], log=tmp_path / "log")
+    with pytest.raises(LoadError, match="no such luck"), servers.running(failing):
+        pass
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_an_answer_is_read_to_its_end_in_whatever_pieces_it_comes(piece: int) -> None:
+    plain = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nA: b\r\n\r\n"
+    for sent in (plain, chunked):
+        answer = Answer(keep=True)
+        fed = [answer.feed(sent[start : start + piece]) for start in range(0, len(sent), piece)]
+        assert fed == [False] * (len(fed) - 1) + [True]
+        assert answer.content == b"hello"
+
+
+def test_percentiles_are_in_milliseconds() -> None:
+    found = latencies([number / 1000 for number in range(1, 101)])
+    assert found == pytest.approx({"p50_ms": 51, "p95_ms": 96, "p99_ms": 100, "max_ms": 100})
+
+
+def test_a_family_has_the_process_itself() -> None:
+    assert os.getpid() in family([os.getpid()])
+
+
+def test_later_rounds_wait_for_time_and_first_ones_do_not() -> None:
+    seconds = iter(range(0, 1000, 30))
+    progress = Progress(10, minutes=2, clock=lambda: next(seconds))
+    progress.done(1)
+    assert progress.fits(1)
+    assert not progress.fits(100)
+
+
+def test_more_watches_than_files_are_noticed() -> None:
+    assert not enough_files(10**9)
