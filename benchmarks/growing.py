@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import objects, reading, servers, watching, writing, wrk
 from benchmarks.answers import Answer
 from benchmarks.driving import Load, LoadError, Sending, drive, measured
-from benchmarks.metering import Record, latencies
+from benchmarks.metering import Record, latencies, usage
 from benchmarks.objects import PATH, name_of
 from benchmarks.populating import ensure
 from benchmarks.processes import follow_parent
@@ -68,6 +68,8 @@ class Growth:
         self.results.write(self.into)
 
     def _with_watchers(self, target: Target) -> None:
+        watching.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
+        without = usage(target.pids).rss
         for count in self.watcher_counts:
             if not enough_files(count):
                 self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
@@ -79,6 +81,8 @@ class Growth:
             except (LoadError, OSError) as error:
                 self.say(f"  {error}")
                 continue
+            # Not since the last number of watches, whose memory may be used again.
+            record["rss_per_watch_kb"] = (record["rss_open_mb"] - without) * 1e3 / count
             self._keep("watchers", str(count), record=record)
 
     def _with_objects(self, target: Target) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """For a page: the first column to the left, figures to the right."""
-    ruler = ["---", *("---:" for _ in head[1:])]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 0) -> str:
+    """For a page: the first column and the last ones, so many, to the left, figures to the right."""
+    ruler = ["---", *("---:" for _ in head[1 : len(head) - words]), *("---" for _ in range(words))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ruler, *rows))
 
 

@@ -92,7 +92,7 @@ def cpu(results: Results) -> str:
         if name != _STARTUP
     ]
     note = "The peer's CPU per request divided by ours: at 10 ours costs a tenth. A red mark is the goal."
-    return row_chart("CPU per request, peer to ours", note, names=[_LEGEND[name] for name in _OURS], rows=rows)
+    return row_chart("CPU per request, peer to ours", note, names=[_LEGEND[name] for name in _OURS], rows=rows, first=1)
 
 
 def _ratio(results: Results, name: str, engine: str) -> tuple[float, float] | None:
@@ -129,5 +129,5 @@ def growth_with_watchers(results: Results) -> str:
         Line(name="memory per idle watch, KB", points=points("rss_per_watch_kb")),
         Line(name="p99 of delivery, ms", points=points("p99_ms")),
     ]
-    note = "Events at full speed. The 99th percentile counts from the sending of the write; all watches share a core."
+    note = "Events at full speed. The 99th percentile counts from the sending of the write."
     return line_chart("Cost as watches grow in number", note, across="watches", lines=lines)

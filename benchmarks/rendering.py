@@ -113,7 +113,7 @@ def comparison_table(results: Results, engine: str) -> str:
     head = ["scenario", "peer CPU us", "ours CPU us", "ratio", "over rounds", "others %", "throughput"]
     head += ["p99 ms peer", "p99 ms ours", "goal", ""]
     names = [name for name in results.scenarios if name != STARTUP]
-    return table(head, [_row(results, name, engine) for name in names])
+    return table(head, [_row(results, name, engine) for name in names], words=2)
 
 
 def _row(results: Results, name: str, engine: str) -> list[str]:

@@ -65,7 +65,8 @@ class Results:
         self.scenarios.setdefault(scenario, {}).setdefault(server, []).append(reduced(record))
 
     def failed(self, scenario: str, server: str, why: str) -> None:
-        self.add(scenario, server, {"failed": why[:500]})
+        """With the first line of why: what follows is a log, and names places on a machine."""
+        self.add(scenario, server, {"failed": (why.splitlines() or ["?"])[0][:300]})
 
 
 def reduced(record: Record) -> Record:

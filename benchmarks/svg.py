@@ -58,6 +58,12 @@ class _Axis:
         low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         return cls(low, max(high, low + 1), begin, end)
 
+    @classmethod
+    def exactly(cls, values: Sequence[float], *, begin: float, end: float) -> "_Axis":
+        """From the least to the most, without any margin."""
+        low, high = math.log10(min(values)), math.log10(max(values))
+        return cls(low, max(high, low + 0.1), begin, end)
+
     def at(self, value: float) -> float:
         share = (math.log10(max(value, 10**self.low)) - self.low) / (self.high - self.low)
         return self.begin + share * (self.end - self.begin)
@@ -92,11 +98,11 @@ class _Canvas:
         self.parts.append(f'<polyline points="{path}" class="line s{series}"/>')
         self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" class="f{series}"/>' for x, y in points]
 
-    def heading(self, title: str, note: str, names: Sequence[str]) -> None:
+    def heading(self, title: str, note: str, names: Sequence[str], *, first: int = 0) -> None:
         self.text(16, 24, title, kind="title")
         self.text(16, 42, note, kind="soft")
         x = 16.0
-        for number, name in enumerate(names):
+        for number, name in enumerate(names, first):
             self.parts.append(f'<rect x="{x:.1f}" y="51" width="11" height="11" rx="2" class="f{number}"/>')
             self.text(x + 16, 61, name)
             x += 36 + 6.6 * len(name)
@@ -112,30 +118,30 @@ class _Canvas:
         ])  # fmt: skip
 
 
-def row_chart(title: str, note: str, *, names: Sequence[str], rows: Sequence[Row]) -> str:
-    """Rows of bars, or of spans, on one logarithmic axis. A red mark is the goal."""
+def row_chart(title: str, note: str, *, names: Sequence[str], rows: Sequence[Row], first: int = 0) -> str:
+    """Rows of bars, or of spans, on one logarithmic axis. A red mark is the goal. Colours begin with the first."""
     step = _BAR * len(names) + _GAP
     canvas = _Canvas(_WIDTH, _TOP + step * len(rows) + _BOTTOM)
     ends = [end for row in rows for span in row.spans if span for end in span]
     ends += [goal for row in rows for goal in row.goals if goal]
     axis = _Axis.over(ends, begin=_LEFT, end=_WIDTH - _RIGHT)
-    canvas.heading(title, note, names)
+    canvas.heading(title, note, names, first=first)
     for x, label in axis.ticks():
         canvas.line((x, _TOP), (x, canvas.height - _BOTTOM), kind="grid")
         canvas.text(x, canvas.height - _BOTTOM + 16, label, anchor="middle", kind="soft")
     for number, row in enumerate(rows):
-        _draw_row(canvas, axis, row, top=_TOP + step * number + _GAP / 2)
+        _draw_row(canvas, axis, row, top=_TOP + step * number + _GAP / 2, first=first)
     canvas.line((_LEFT, _TOP), (_LEFT, canvas.height - _BOTTOM), kind="axis")
     return canvas.document(title)
 
 
-def _draw_row(canvas: _Canvas, axis: _Axis, row: Row, *, top: float) -> None:
+def _draw_row(canvas: _Canvas, axis: _Axis, row: Row, *, top: float, first: int) -> None:
     middle = top + _BAR * len(row.spans) / 2 + 4
     canvas.text(_LEFT - 8, middle, row.label, anchor="end")
     for series, span in enumerate(row.spans):
         if span:
             begin, end = axis.at(span[0]), axis.at(span[1])
-            canvas.bar(begin, top + _BAR * series, width=end - begin, kind=f"f{series}")
+            canvas.bar(begin, top + _BAR * series, width=end - begin, kind=f"f{first + series}")
     for series, goal in enumerate(row.goals):
         if goal:
             x, y = axis.at(goal), top + _BAR * series
@@ -152,7 +158,7 @@ def line_chart(title: str, note: str, *, across: str, lines: Sequence[Line]) -> 
     lines = [line for line in lines if line.points]
     canvas = _Canvas(_WIDTH, 420.0)
     xs = [x for line in lines for x, _ in line.points]
-    along = _Axis.over(xs, begin=70, end=_WIDTH - _RIGHT)
+    along = _Axis.exactly(xs, begin=70, end=_WIDTH - _RIGHT)
     up = _Axis.over([y for line in lines for _, y in line.points], begin=canvas.height - 56, end=_TOP + 6)
     canvas.heading(title, note, [line.name for line in lines])
     for y, label in up.ticks():

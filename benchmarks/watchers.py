@@ -29,7 +29,8 @@ _ENOUGH = 0.96
 """Of the bytes of the sampled ones, which a drained watch must have got: record sizes differ a little."""
 _AFTER_LAST_WRITE, _QUIET = 20.0, 3.0
 """Seconds to wait for missing events in all, and since anything came."""
-_ANSWER_SECONDS = 90.0
+_ANSWER_SECONDS, _OPENING_SECONDS = 90.0, 0.05
+"""To wait for the process with the watches, and more for each watch that it opens."""
 _LARGE = 1 << 20
 
 
@@ -197,7 +198,7 @@ class Watchers:
         )
         self._process.start()
         theirs.close()
-        self._get()
+        self._get(within=_ANSWER_SECONDS + count * _OPENING_SECONDS)
         self.opened_after = time.monotonic() - begun
 
     def finish(self, writes: int) -> dict[str, Any]:
@@ -214,10 +215,10 @@ class Watchers:
             self._process.terminate()
             self._process.join()
 
-    def _get(self) -> dict[str, Any] | str:
-        if not self._pipe.poll(_ANSWER_SECONDS):
+    def _get(self, *, within: float = _ANSWER_SECONDS) -> dict[str, Any] | str:
+        if not self._pipe.poll(within):
             self.abandon()
-            raise LoadError(f"watchers: no answer for {_ANSWER_SECONDS:g} s")
+            raise LoadError(f"watchers: no answer for {within:g} s")
         try:
             said: dict[str, Any] | str = self._pipe.recv()
         except EOFError:

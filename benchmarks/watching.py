@@ -77,6 +77,7 @@ def _of_the_writes(driven: Driven, meter: Meter) -> Record:
 
 def _of_opening(meter: Meter, watchers: int) -> Record:
     return {
+        "rss_open_mb": meter.after.rss,
         "rss_per_watch_kb": (meter.after.rss - meter.before.rss) * 1e3 / watchers,
         "open_cpu_us": meter.cpu / watchers * 1e6,
     }
