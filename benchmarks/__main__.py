@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import load, rendering, servers, wrk
+from benchmarks import disk, load, rendering, servers, wrk
 from benchmarks.comparing import STARTUP, Comparison
 from benchmarks.driving import LoadError
 from benchmarks.growing import OBJECTS, WATCHERS, Growth
@@ -43,10 +43,12 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="ours and the peer in one run, scenario by scenario")
     growth = commands.add_parser("growth", help="ours with more and more objects and watches")
     loading = commands.add_parser("load", help="load on servers that run already")
+    on_disk = commands.add_parser("disk", help="how long the disk takes to keep a small write")
+    on_disk.add_argument("directory", type=Path, nargs="?", default=Path())
     for command in (ours, compare, loading):
         command.add_argument("--scenario", default="*", help="comma separated: get is get/c1 ..., globs are allowed")
         command.add_argument("--list", action="store_true", help="name the scenarios and end")
-    for command in (ours, growth, loading):
+    for command in (ours, growth, loading, on_disk):
         command.add_argument("--time", type=_positive, default=1.0, help="factor on all durations")
     for command in (ours, growth):
         command.add_argument("--engine", choices=(servers.SQLITE, servers.ETCD), default=servers.SQLITE)
@@ -199,6 +201,11 @@ def _load(options: argparse.Namespace) -> int:
     return load.run(options, chosen, say) if chosen else 0
 
 
+def _disk(options: argparse.Namespace) -> int:
+    print(disk.table(disk.measure(options.directory, seconds=1.5 * options.time)))
+    return 0
+
+
 def _render(into: Path) -> int:
     print(f"written: {rendering.write(Results.read(into), into)}")
     return 0
@@ -226,6 +233,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": _compare,
     "growth": _growth,
     "load": _load,
+    "disk": _disk,
 }
 
 

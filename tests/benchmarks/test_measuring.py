@@ -1,5 +1,6 @@
 """The tool run for real against our server. How fast that is, is for `make bench`: here it must only work."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -128,6 +129,25 @@ def test_growth_is_added_to_the_results_that_are_there(tmp_path: Path) -> None:
     assert set(results.growth["objects"]["100"]) == {"get", "list", "list_selector", "patch", "create"}
     assert results.growth["watchers"]["3"]["delivered_pct"] == 100
     assert {record["objects"] for record in results.growth["stall"].values()} == {100}
+
+
+@pytest.mark.usefixtures("without_wrk")
+def test_a_server_that_runs_already_is_measured_and_left_empty(
+    server: Target, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    processes = ",".join(map(str, server.pids))
+    where = ["--server", server.url, "--token", server.token, "--pid", processes, "--name", "running"]
+    written = ["--json", str(tmp_path / "out.json")]
+    assert main(["load", *where, *written, "--scenario", "get/c1", "--time", "0.01"]) == 0
+    assert capsys.readouterr().out.startswith("running\n")
+    assert json.loads((tmp_path / "out.json").read_text())["results"]["get/c1"]["cpu_us"] >= 0
+    assert populating.names(server) == []
+    server.count = 0
+
+
+def test_the_disk_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["disk", str(tmp_path), "--time", "0.01"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
