@@ -116,7 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        say("interrupted; the servers have ended")
+        say(
+            "interrupted; the servers have ended. A page of what was measured: make bench-compare ARGS=--render"
+        )
         return 130
 
 
@@ -164,7 +166,7 @@ def _compare(options: argparse.Namespace) -> int:
             minutes=options.minutes,
         ).run(chosen, objects_at_start=options.objects if with_start else 0)
         if options.growth:
-            Growth(workshop=workshop, results=results, into=options.into, say=say).run()
+            _run_growth(Growth(workshop=workshop, results=results, into=options.into, say=say))
     return _render(options.into)
 
 
@@ -183,7 +185,7 @@ def _growth(options: argparse.Namespace) -> int:
     except ResultsError:
         results = Results.new(factor=options.time, rounds=1)
     with _scratch() as directory:
-        Growth(
+        growth = Growth(
             workshop=Workshop(directory, options.etcd),
             results=results,
             into=options.into,
@@ -192,8 +194,17 @@ def _growth(options: argparse.Namespace) -> int:
             factor=options.time,
             object_counts=options.objects,
             watcher_counts=options.watchers,
-        ).run()
+        )
+        _run_growth(growth)
     return _render(options.into)
+
+
+def _run_growth(growth: Growth) -> None:
+    """What was measured before it failed is worth a page, too."""
+    try:
+        growth.run()
+    except (LoadError, OSError) as error:
+        say(f"error: growth ends here: {error}")
 
 
 def _load(options: argparse.Namespace) -> int:

@@ -7,11 +7,11 @@ does not.
 import json
 import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import servers, starting
+from benchmarks import populating, servers, starting
 from benchmarks.driving import LoadError, call
 from benchmarks.goals import short
 from benchmarks.metering import Record
@@ -106,6 +106,8 @@ class Comparison:
         except (LoadError, OSError) as error:
             self.say(f"  {target.name}: {error}")
             self.results.failed(scenario.name, target.name, str(error))
+            with suppress(LoadError, OSError):  # what it left behind would be in the next lists
+                populating.adopt(target)
             return
         for name, record in found.items():
             self.results.add(name, target.name, record)
