@@ -81,15 +81,19 @@ format: setup ## Format the code and mend what can be mended by itself
 
 .PHONY: bench
 bench: setup ## Measure our server under load; ARGS='--scenario get,list_1000 --time 0.5 --engine etcd'
+	@echo "==> Measuring our server under load"
 	@$(BIN)/python -m benchmarks ours $(ARGS)
 
 .PHONY: bench-compare
 bench-compare: setup ## Measure it beside a real kube-apiserver and write benchmarks/RESULTS.md; ARGS=--growth adds growth
+	@echo "==> Building kube-apiserver and its etcd unless they are there"
 	@$(BIN)/python tools/programs.py fetch $(BENCH_PROGRAMS)
+	@echo "==> Measuring both, scenario by scenario"
 	@$(BIN)/python -m benchmarks compare $(ARGS)
 
 .PHONY: bench-growth
 bench-growth: setup ## Measure it with up to 100,000 objects and 5,000 watches, into benchmarks/RESULTS.md
+	@echo "==> Measuring with more and more objects and watches"
 	@$(BIN)/python -m benchmarks growth $(ARGS)
 
 .PHONY: bench-apply

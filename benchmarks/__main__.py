@@ -116,9 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        say(
-            "interrupted; the servers have ended. A page of what was measured: make bench-compare ARGS=--render"
-        )
+        say("interrupted; the servers have ended. A page of what was measured: make bench-compare ARGS=--render")
         return 130
 
 

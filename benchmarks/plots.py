@@ -1,5 +1,6 @@
 """The plots of a comparison: throughput, latency, CPU with the goals, and how cost grows."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,8 +51,10 @@ def _shown(results: Results) -> Iterator[str]:
 
 
 def _floor(results: Results, field: str) -> float:
+    """Where bars begin: at the power of ten below the least, as the axis does."""
     values = [median_of(results.records(name, server), field) for name in _shown(results) for server in servers.NAMES]
-    return min((value for value in values if value), default=1.0) / 2
+    least = min((value for value in values if value), default=1.0)
+    return float(10 ** math.floor(math.log10(least * 0.8)))
 
 
 def throughput(results: Results) -> str:
