@@ -97,7 +97,12 @@ class Growth:
         quiet = latencies(undisturbed(target, seconds=2 * self.factor), "quiet_")
         for name, fields in _VARIANTS.items():
             self.say(f"others while {target.count:,} objects are listed as {name}")
-            self._keep("stall", name, record=stall(target, fields) | quiet | {"objects": target.count})
+            try:
+                record = stall(target, fields)
+            except (LoadError, OSError) as error:
+                self.say(f"  {error}")
+                continue
+            self._keep("stall", name, record=record | quiet | {"objects": target.count})
 
 
 def enough_files(watchers: int) -> bool:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _END_SECONDS = 20.0
@@ -47,10 +48,12 @@ class Process:
             return
         running.terminate()
         try:
-            running.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(_END_SECONDS)
+        finally:  # who presses Ctrl-C again wants it to end, not to stay
+            if running.poll() is None:
+                running.kill()
+                running.wait()
 
     def log_end(self, lines: int = 15) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -6,7 +6,7 @@ answered.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -144,10 +144,11 @@ class Workshop:
 
 
 def stop(server: Server) -> None:
-    """What stores goes last."""
-    for process in reversed(server.processes):
-        process.end()
+    """Ends all of its processes, whatever happens meanwhile; what stores goes last."""
     server.target.pids = []
+    with ExitStack() as stack:
+        for process in server.processes:
+            stack.callback(process.end)
 
 
 @contextmanager

@@ -157,6 +157,22 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
         pass
 
 
+def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = Workshop(tmp_path).make("sqlite")
+    interrupted.processes[:] = [Process(["sleep", "600"], log=tmp_path / "log") for _ in range(2)]
+    begun: list[int] = []
+
+    def interrupt(*_: object) -> None:
+        begun.extend(interrupted.target.pids)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(servers, "_wait", interrupt)
+    with pytest.raises(KeyboardInterrupt), servers.running(interrupted):
+        pass
+    assert len(begun) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in begun)
+
+
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_an_answer_is_read_to_its_end_in_whatever_pieces_it_comes(piece: int) -> None:
     plain = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
