@@ -21,6 +21,8 @@ Record = dict[str, Any]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_QUIET_SECONDS, _QUIET_SHARE = 0.15, 0.15
+"""A server is quiet that uses less than this share of a core for so long; an idle kube-apiserver uses some percent."""
 
 
 @dataclass
@@ -76,6 +78,17 @@ def usage(pids: Iterable[int]) -> Usage:
 def _proportional(pid: int) -> float:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("Pss:")), 0.0)
+
+
+def settle(pids: Sequence[int], *, within: float = 3.0) -> bool:
+    """Waits until the processes have little to do, such as requests of a client that has gone. False if they go on."""
+    until = time.monotonic() + within
+    while time.monotonic() < until:
+        before = usage(pids).cpu_seconds
+        time.sleep(_QUIET_SECONDS)
+        if usage(pids).cpu_seconds - before < _QUIET_SECONDS * _QUIET_SHARE:
+            return True
+    return not pids
 
 
 def machine_busy() -> tuple[float, float]:

@@ -23,6 +23,7 @@ text { fill: #e6edf3; } .soft { fill: #9198a1; }
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 60, 74, 34
 _BAR, _GAP = 7, 9
 _WIDTH = 860
+_SIDE = 84
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,16 +159,16 @@ def line_chart(title: str, note: str, *, across: str, lines: Sequence[Line]) -> 
     lines = [line for line in lines if line.points]
     canvas = _Canvas(_WIDTH, 420.0)
     xs = [x for line in lines for x, _ in line.points]
-    along = _Axis.exactly(xs, begin=70, end=_WIDTH - _RIGHT)
+    along = _Axis.exactly(xs, begin=_SIDE, end=_WIDTH - _RIGHT)
     up = _Axis.over([y for line in lines for _, y in line.points], begin=canvas.height - 56, end=_TOP + 6)
     canvas.heading(title, note, [line.name for line in lines])
     for y, label in up.ticks():
-        canvas.line((70, y), (_WIDTH - _RIGHT, y), kind="grid")
-        canvas.text(62, y + 4, label, anchor="end", kind="soft")
+        canvas.line((_SIDE, y), (_WIDTH - _RIGHT, y), kind="grid")
+        canvas.text(_SIDE - 8, y + 4, label, anchor="end", kind="soft")
     for x in sorted(set(xs)):
         canvas.line((along.at(x), _TOP + 6), (along.at(x), canvas.height - 56), kind="grid")
         canvas.text(along.at(x), canvas.height - 38, f"{x:,.0f}", anchor="middle", kind="soft")
-    canvas.text((70 + _WIDTH - _RIGHT) / 2, canvas.height - 16, across, anchor="middle")
+    canvas.text((_SIDE + _WIDTH - _RIGHT) / 2, canvas.height - 16, across, anchor="middle")
     for series, line in enumerate(lines):
         canvas.curve([(along.at(x), up.at(y)) for x, y in line.points], series=series)
     return canvas.document(title)
