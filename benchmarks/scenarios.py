@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks import reading, watching, writing
+from benchmarks.driving import LoadError
 from benchmarks.metering import Record, settle
 from benchmarks.objects import AS_TABLE, COMPRESSED
 from benchmarks.populating import ensure
@@ -35,7 +36,10 @@ class Scenario:
         """
         ensure(target, self.objects, exactly=self.exactly)
         settle(target.pids)
-        found = self.measure(target)
+        try:
+            found = self.measure(target)
+        except (LookupError, ValueError) as error:  # an answer without what must be in it, such as a Status
+            raise LoadError(f"an answer that was not expected: {error!r}") from error
         settle(target.pids)
         return {self.name: found} if _MAIN_FIGURE in found else found
 

@@ -34,6 +34,8 @@ done = function(s, l, r)
     l:percentile(50), l:percentile(95), l:percentile(99), l.max))
 end
 """
+_NOT_A_NUMBER = re.compile(r"-?nan")
+"""What it says of the latency of nothing."""
 
 
 def is_there() -> bool:
@@ -60,7 +62,10 @@ def get_repeatedly(
     found = re.search(r"RESULT (.*)", ended.stdout)
     if not found:
         raise LoadError(f"wrk: {ended.stdout} {ended.stderr}")
-    return _record(meter, json.loads(found[1]))
+    said = json.loads(_NOT_A_NUMBER.sub("0", found[1]))
+    if not said["n"]:
+        raise LoadError(f"wrk got no answer in {seconds:g} s")
+    return _record(meter, said)
 
 
 def _record(meter: Meter, said: dict[str, Any]) -> Record:
