@@ -14,7 +14,6 @@ from clusterregistry.handlers.responses import Answer
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.deletion import DeleteOptions
 from clusterregistry.registry.listing import list_objects
-from clusterregistry.registry.objects import decoded
 
 _META_GROUP = "meta.k8s.io"
 _TYPE = ("v1", "DeleteOptions")
@@ -32,7 +31,7 @@ async def delete(scope: Scope, request: Request) -> Answer:
         "name": request.info.name,
         "group": resource.group,
         "kind": resource.plural,
-        "uid": decoded(deleted.kv)["metadata"]["uid"],
+        "uid": deleted.uid,
     }
     return statuses.response(request, errors.success(details))
 

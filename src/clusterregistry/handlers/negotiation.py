@@ -72,8 +72,7 @@ def watch_representation(accept: str) -> Representation:
 
 def status_representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
     """The same for a Status, which is never another kind and is always answered."""
-    accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
-    plain = Representation(next(accepted, JSON))
+    plain = _negotiate_status(accept)
     asked = _negotiate(accept)
     indented = asked.pretty if asked else True  # who takes nothing that we have is a person with a browser
     return _PRETTY[plain] if indented or _wants_pretty(pretty, user_agent) else plain
@@ -105,6 +104,12 @@ def _negotiate(accept: str) -> Representation | None:
 @remembered(512)
 def _negotiate_native(accept: str) -> Representation | None:
     return _first_fitting(accept, NATIVE)
+
+
+@remembered(512)
+def _negotiate_status(accept: str) -> Representation:
+    accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
+    return Representation(next(accepted, JSON))
 
 
 def _first_fitting(accept: str, offered: Sequence[str]) -> Representation | None:

@@ -154,9 +154,14 @@ def _wrong_dry_run(values: Sequence[str]) -> list[FieldError]:
     return [field_errors.not_supported("dryRun", list(values), ["All"])]
 
 
+_DEFAULT_DELETE = DeleteOptions()
+
+
 def delete_options_from_query(query: Query) -> DeleteOptions:
     """Raises 400 and 422."""
-    values: dict[str, Any] = {"dryRun": query.all("dryRun")}
+    if not query:
+        return _DEFAULT_DELETE
+    values: dict[str, Any] = {"dryRun": list(query.all("dryRun"))}
     if "gracePeriodSeconds" in query:
         values["gracePeriodSeconds"] = _integer(query, "gracePeriodSeconds")
     if "propagationPolicy" in query:

@@ -63,6 +63,7 @@ class Deleted:
 
     kv: KeyValue
     removed: bool
+    uid: str
 
 
 class Store:
@@ -331,9 +332,9 @@ class Store:
                 marked = deletion.marked(obj, finalizers=finalizers, now=self._now())
                 waiting = await self._replace(marked, kv, dry_run=options.dry_run)
                 if waiting is not None:
-                    return Deleted(waiting, removed=False)
+                    return Deleted(waiting, removed=False, uid=obj["metadata"]["uid"])
             elif options.dry_run or await self._remove(kv):
-                return Deleted(kv, removed=True)
+                return Deleted(kv, removed=True, uid=obj["metadata"]["uid"])
 
     async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
         """Deletes each of the objects; one that is gone already is fine."""

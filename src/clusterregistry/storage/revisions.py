@@ -20,7 +20,9 @@ _OPENING = len(_METADATA) - 1
 
 def to_stored(obj: dict[str, Any]) -> bytes:
     """Encodes an object with sorted keys and without its resource version. ``metadata.uid`` must be set."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    metadata = obj["metadata"]
+    if "resourceVersion" in metadata:
+        metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
     encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
     # Of the keys that metadata may have, uid sorts last and resourceVersion just before it.
     at = encoded.rindex(b'"uid":')
