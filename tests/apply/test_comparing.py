@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apply.comparing import NO_CHANGE, compare
+from clusterregistry.apply.comparing import NO_CHANGE, compare, compile_compare
 from tests.apply.schemas import SPEC_SCHEMA
 
 
@@ -194,3 +194,11 @@ def test_items_that_nobody_can_tell_apart_are_passed_over(stray: Any) -> None:
         {"f:items": {'k:{"name":"a"}': {".": {}, "f:name": {}}}},
         {},
     )
+
+
+def test_what_is_hidden_is_not_compared() -> None:
+    compared = compile_compare(SPEC_SCHEMA, {"text": None, "struct": {"a": None}})
+    old = {"text": "a", "struct": {"a": "x", "b": "x"}, "number": 1}
+    assert compared(old, {"text": "b", "struct": {"a": "y", "b": "x"}, "number": 1}) == NO_CHANGE
+    assert compared(old, {"struct": {"b": "y"}}) == ({"f:struct": {"f:b": {}}}, {"f:number": {}})
+    assert compared({}, old) == ({"f:struct": {".": {}, "f:b": {}}, "f:number": {}}, {})

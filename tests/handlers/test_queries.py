@@ -37,3 +37,13 @@ def test_long_requests_are_read_and_not_kept() -> None:
     before = request_info._parsed_once.cache_info().currsize
     assert request_info.parse("GET", CLUSTERS + "/" + "x" * 5000, b"").name == "x" * 5000
     assert request_info._parsed_once.cache_info().currsize == before
+
+
+def test_what_is_asked_is_read_the_same_the_second_time() -> None:
+    for text in (b"a=1&a=2&b=", b"a=1&a=2&b=" + b"&c=1" * 100):
+        first, second = Query(text), Query(text)
+        for query in (first, second):
+            assert list(query.all("a")) == ["1", "2"]
+            assert (query.first("a"), query.first("b", "x"), query.first("z", "x")) == ("1", "", "x")
+            assert query
+    assert not Query(b"")

@@ -162,3 +162,12 @@ def test_any_json_decodes_once_and_for_all_or_is_refused(metadata: Any) -> None:
     with suppress(MetadataError):
         decoded = decode(metadata).metadata
         assert decode(decoded) == (decoded, [])
+
+
+def test_what_is_still_the_very_same_value_is_not_decoded_again() -> None:
+    known = decode({"name": "a", "labels": {"a": "b"}, "ownerReferences": [OWNER], "generation": 3}).metadata
+    patched = decode({**known, "labels": {"a": None}, "selfLink": ""}, known).metadata
+    assert patched == {**known, "labels": {"a": ""}}
+    assert patched["ownerReferences"] is known["ownerReferences"]
+    with pytest.raises(MetadataError):
+        decode({**known, "labels": {"a": 1}}, known)

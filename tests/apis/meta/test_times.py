@@ -53,3 +53,11 @@ def test_what_is_rendered_parses_to_the_same_second(time: datetime) -> None:
 def test_any_text_is_a_time_or_a_value_error(text: str) -> None:
     with suppress(ValueError):
         assert times.normalise(text).endswith("Z")
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, "00:00:00"), (59.999, "00:00:59"), (60.0, "00:01:00")])
+def test_the_present_time_is_that_of_the_clock_to_the_second(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, shown: str
+) -> None:
+    monkeypatch.setattr("time.time", lambda: seconds)
+    assert times.present() == f"1970-01-01T{shown}Z"
