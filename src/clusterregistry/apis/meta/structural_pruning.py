@@ -154,7 +154,10 @@ def _object_renamer(schema: schemas.Object) -> Renamer | None:
     def rename(value: Any) -> list[str] | None:
         if type(value) is not dict:
             return None
-        warnings = [_rename_one(value, old, new) for old, new in spellings.items() if old in value]
+        warnings: list[str] = []
+        for old, new in spellings.items():
+            if old in value:
+                warnings.append(_rename_one(value, old, new))
         for name, renamer in below.items():
             if name in value and (found := renamer(value[name])):
                 warnings.extend(f".{name}{text}" for text in found)
@@ -177,8 +180,11 @@ def _array_renamer(renamer: Renamer | None) -> Renamer | None:
         return None
 
     def rename(value: Any) -> list[str] | None:
-        items = enumerate(value) if type(value) is list else ()
-        return [f"[{index}]{text}" for index, item in items for text in renamer(item) or ()]
+        warnings: list[str] = []
+        for index, item in enumerate(value) if type(value) is list else ():
+            if found := renamer(item):
+                warnings.extend(f"[{index}]{text}" for text in found)
+        return warnings
 
     return rename
 
