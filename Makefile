@@ -9,7 +9,8 @@ ARGS ?=
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
 TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 helm-4.2 etcd-3.5 etcdctl-3.5
 # Those of `make e2e`. The second take Go and minutes to build.
-E2E_KUBECTL := kubectl-1.27 kubectl-1.36 helm-4.2 etcd-3.5
+E2E_KUBECTL := kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
+E2E_CLIENTS := $(E2E_KUBECTL) helm-4.2 etcd-3.5
 E2E_HOST ?= 1.36
 E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
 # The peer of `make bench-compare`, built the same way.
@@ -57,9 +58,9 @@ test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pyte
 .PHONY: e2e
 e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the first time; E2E_HOST=1.34 is an older one
 	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"
-	@$(BIN)/python tools/programs.py fetch $(E2E_KUBECTL)
+	@$(BIN)/python tools/programs.py fetch $(E2E_CLIENTS)
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
-	@echo "==> Running the tests that need them: aggregated mode, and crinit both ways"
+	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
 	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -m e2e tests/e2e tests/crinit $(ARGS)
 
 .PHONY: lint

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crinit import hosts
-from tests.crinit.hosts import Host
+from tests.e2e.host_clusters import HostCluster
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with hosts.running(tmp_path_factory.mktemp("host")) as started:
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostCluster]:
+    with HostCluster(tmp_path_factory.mktemp("host")) as started:
         yield started
 
 
@@ -26,5 +25,5 @@ def namespace() -> str:
 
 
 @pytest.fixture
-def kubeconfig(host: Host, tmp_path: Path) -> Path:
+def kubeconfig(host: HostCluster, tmp_path: Path) -> Path:
     return host.kubeconfig(tmp_path / "config")

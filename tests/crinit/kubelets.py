@@ -14,12 +14,10 @@ import base64
 import contextlib
 import http.client
 import ipaddress
-import os
 import random
 import select
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -28,7 +26,8 @@ from typing import Any, Self
 
 import clusterregistry
 from clusterregistry.crinit.errors import HostError
-from tests.crinit.hosts import Host, end
+from tests.e2e.host_clusters import HostCluster
+from tests.e2e.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 _PAUSE = 0.1
@@ -41,7 +40,7 @@ class NotYet(Exception):  # noqa: N818 - a kubelet waits then, and tries again
 class Kubelet:
     """Runs the Deployments of one namespace from ``with`` to its end."""
 
-    def __init__(self, host: Host, directory: Path, namespace: str) -> None:
+    def __init__(self, host: HostCluster, directory: Path, namespace: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._host, self._directory, self._namespace = host, directory, namespace
         self.pods: dict[str, Pod] = {}
@@ -198,8 +197,7 @@ class Pod:
     def __init__(self, name: str, template: dict[str, Any], *, address: str) -> None:
         self.name, self.template, self.address = name, template, address
         self._container = template["spec"]["containers"][0]
-        self._process: subprocess.Popen[bytes] | None = None
-        self.command: list[str] = []
+        self._process: Process | None = None
 
     def ports(self) -> dict[str, int]:
         return {each["name"]: each["containerPort"] for each in self._container["ports"]}
@@ -213,16 +211,9 @@ class Pod:
         program, *words = self._container["command"]
         assert program == "clusterregistry"
         arguments = [self._rewritten(argument, places) for argument in self._container["args"]]
-        self.command = [sys.executable, "-m", program, *words, *arguments]
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("CLUSTERREGISTRY_")}
-        with (directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**environ, **given, "PYTHONPATH": str(_SOURCES)},
-            )
+        command = [sys.executable, "-m", program, *words, *arguments]
+        self._process = Process(command, log=directory / "log", environ={**given, "PYTHONPATH": str(_SOURCES)})
+        self._process.start()
 
     def _rewritten(self, argument: str, places: dict[str, str]) -> str:
         name, equals, value = argument.partition("=")
@@ -249,7 +240,7 @@ class Pod:
 
     def stop(self) -> None:
         if self._process is not None:
-            end(self._process)
+            self._process.end()
 
 
 class NodePort:

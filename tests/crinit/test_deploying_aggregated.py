@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from clusterregistry.crinit.main import main
-from tests.crinit.hosts import Host
 from tests.crinit.kubelets import Kubelet
-from tests.crinit.test_deploying_standalone import CLUSTER, kubectl
+from tests.crinit.test_deploying_standalone import kubectl, use_with_every_kubectl
+from tests.e2e.host_clusters import HostCluster
 
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.skew("init, use, status and delete", of="crinit aggregated")
 def test_a_registry_is_aggregated_used_through_its_host_and_removed(
-    host: Host, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--host-cluster-context=host", f"--kubeconfig={kubeconfig}", f"--cluster-registry-namespace={namespace}"]
 
@@ -27,8 +27,7 @@ def test_a_registry_is_aggregated_used_through_its_host_and_removed(
         assert "kubectl get clusters --context fleet: works (" in said
 
         for context in ("fleet", "host"):
-            kubectl(kubeconfig, f"--context={context}", "apply", "-f", "-", stdin=json.dumps(CLUSTER))
-            assert "c1" in kubectl(kubeconfig, f"--context={context}", "get", "clusters")
+            use_with_every_kubectl(kubeconfig, context)
 
         assert main(["aggregated", "status", "fleet", *where], {}) == 0, capsys.readouterr()
         assert "APIService: available" in capsys.readouterr().out

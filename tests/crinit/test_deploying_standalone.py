@@ -10,22 +10,31 @@ import pytest
 
 from clusterregistry.codecs import yaml_codec
 from clusterregistry.crinit.main import main
-from tests.crinit.hosts import Host
 from tests.crinit.kubelets import Kubelet
-from tools import programs
+from tests.e2e import real_programs
+from tests.e2e.host_clusters import HostCluster
+from tests.e2e.real_programs import KUBECTLS
 
 pytestmark = pytest.mark.e2e
 
 CLUSTER = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "c1"}}
 
 
-def kubectl(kubeconfig: Path, *arguments: str, stdin: str = "") -> str:
-    program = programs.fetch(programs.find("kubectl-1.36"))
-    done = subprocess.run(
-        [program, "--kubeconfig", kubeconfig, *arguments], input=stdin, capture_output=True, text=True, check=False
-    )
+def kubectl(kubeconfig: Path, *arguments: str, stdin: str = "", release: str = KUBECTLS[-1]) -> str:
+    command = [
+        str(real_programs.kubectl(release)),
+        f"--kubeconfig={kubeconfig}",
+        f"--cache-dir={kubeconfig.parent}/cache",
+    ]
+    done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def use_with_every_kubectl(kubeconfig: Path, context: str) -> None:
+    for release in KUBECTLS:
+        kubectl(kubeconfig, f"--context={context}", "apply", "-f", "-", stdin=json.dumps(CLUSTER), release=release)
+        assert "c1" in kubectl(kubeconfig, f"--context={context}", "get", "clusters", release=release)
 
 
 def entry(kubeconfig: Path, plural: str, name: str) -> dict[str, object]:
@@ -33,8 +42,9 @@ def entry(kubeconfig: Path, plural: str, name: str) -> dict[str, object]:
     return next(each for each in document[plural] if each["name"] == name)
 
 
+@pytest.mark.skew("init, use, repair, upgrade, status and delete", of="crinit standalone")
 def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
-    host: Host, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--host-cluster-context=host", f"--kubeconfig={kubeconfig}", f"--cluster-registry-namespace={namespace}"]
     node = ["--api-server-service-type=NodePort", "--api-server-advertise-address=127.0.0.1"]
@@ -48,8 +58,7 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         assert f"Deployment {namespace}/fleet: created (" in said
         assert "kubectl get clusters --context fleet: works (" in said
 
-        kubectl(kubeconfig, "--context=fleet", "apply", "-f", "-", stdin=json.dumps(CLUSTER))
-        assert "c1" in kubectl(kubeconfig, "--context=fleet", "get", "clusters")
+        use_with_every_kubectl(kubeconfig, "fleet")
         written = kubeconfig.read_bytes()
         credentials = (host.admin.get(secret) or {})["data"]
         first = kubelet.pods["fleet"].name

@@ -14,9 +14,11 @@ from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.main import main
-from tests.crinit.hosts import Host, wait_for
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.test_chart import CHART
+from tests.e2e.host_clusters import HostCluster
+from tests.e2e.processes import wait_for
+from tests.e2e.real_programs import HELM_PROGRAM
 from tools import programs
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +27,7 @@ CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 
 
 def helm(kubeconfig: Path, namespace: str, *arguments: str) -> None:
-    program = programs.fetch(programs.find("helm-4.2"))
+    program = programs.fetch(programs.find(HELM_PROGRAM))
     home = {f"HELM_{name}_HOME": str(kubeconfig.parent / "helm") for name in ("CACHE", "CONFIG", "DATA")}
     done = subprocess.run(
         [program, *arguments, "--kubeconfig", kubeconfig, "--namespace", namespace],
@@ -37,8 +39,9 @@ def helm(kubeconfig: Path, namespace: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skew("install, use, upgrade and uninstall", of="helm chart")
 def test_the_chart_is_installed_upgraded_and_left_alone_by_crinit(
-    host: Host, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     objects = f"/api/v1/namespaces/{namespace}"
     secrets = [f"{objects}/secrets/fleet-{name}" for name in ("ca", "serving", "tokens")]

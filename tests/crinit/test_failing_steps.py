@@ -18,7 +18,8 @@ from clusterregistry.crinit.host.client import path_to
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.manifests import secrets
 from clusterregistry.crinit.settings import Mode
-from tests.crinit.hosts import ADMIN, NOBODY, Host, wait_for
+from tests.e2e.host_clusters import ADMIN, NOBODY, HostCluster
+from tests.e2e.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -56,7 +57,7 @@ def test_a_context_that_is_not_there_is_named_with_those_that_are(attempt: Attem
 
 
 def test_a_host_that_cannot_be_reached_is_named(
-    host: Host, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kubeconfig = host.kubeconfig(tmp_path / "config")
     kubeconfig.write_text(kubeconfig.read_text().replace(str(host.port), "1"))
@@ -66,7 +67,7 @@ def test_a_host_that_cannot_be_reached_is_named(
 
 
 def test_somebody_without_rights_is_told_which_one_is_missing(
-    host: Host, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = Attempt(host.kubeconfig(tmp_path / "config", NOBODY), namespace, capsys).complaint()
     assert 'User "mallory" cannot get resource "configmaps"' in said
@@ -75,7 +76,7 @@ def test_somebody_without_rights_is_told_which_one_is_missing(
 
 
 def test_a_namespace_that_is_being_deleted_is_waited_for_by_the_user(
-    host: Host, namespace: str, attempt: Attempt
+    host: HostCluster, namespace: str, attempt: Attempt
 ) -> None:
     host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     host.admin.delete(f"/api/v1/namespaces/{namespace}")
@@ -85,7 +86,7 @@ def test_a_namespace_that_is_being_deleted_is_waited_for_by_the_user(
 
 
 def test_a_quota_that_refuses_an_object_is_told_with_what_was_made_and_how_to_clean_up(
-    host: Host, namespace: str, attempt: Attempt
+    host: HostCluster, namespace: str, attempt: Attempt
 ) -> None:
     host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     hard = {"persistentvolumeclaims": "0"}
@@ -101,7 +102,7 @@ def test_a_quota_that_refuses_an_object_is_told_with_what_was_made_and_how_to_cl
     assert "To clean up: crinit standalone delete fleet --host-cluster-context=host" in said
 
 
-def _is_refused(host: Host, namespace: str) -> bool:
+def _is_refused(host: HostCluster, namespace: str) -> bool:
     """kube-apiserver learns of a quota by a watch, a moment after it was made."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     try:
@@ -112,7 +113,7 @@ def _is_refused(host: Host, namespace: str) -> bool:
     return False
 
 
-def test_pods_that_a_quota_refuses_are_not_waited_for(host: Host, namespace: str, attempt: Attempt) -> None:
+def test_pods_that_a_quota_refuses_are_not_waited_for(host: HostCluster, namespace: str, attempt: Attempt) -> None:
     refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: pods"}
     with _beside(lambda: _set_status(host, namespace, {"conditions": [refused]})):
         said = attempt.complaint(*NODE_PORT, "--timeout=60s")
@@ -120,7 +121,7 @@ def test_pods_that_a_quota_refuses_are_not_waited_for(host: Host, namespace: str
 
 
 def test_an_image_that_cannot_be_pulled_is_told_with_the_pods_events(
-    host: Host, namespace: str, attempt: Attempt
+    host: HostCluster, namespace: str, attempt: Attempt
 ) -> None:
     with _beside(lambda: _fail_to_pull(host, namespace)):
         said = attempt.complaint(*NODE_PORT, "--timeout=60s", "--image=registry.example.com/nope:1")
@@ -137,7 +138,7 @@ def test_a_load_balancer_that_never_comes_is_not_waited_for_ever(attempt: Attemp
 
 
 def test_a_kubeconfig_that_cannot_be_written_is_found_before_anything_is_made(
-    host: Host, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Root may write anywhere, but not even root can make a file beside one with so long a name.
     kubeconfig = host.kubeconfig(tmp_path / ("c" * 250))
@@ -148,7 +149,7 @@ def test_a_kubeconfig_that_cannot_be_written_is_found_before_anything_is_made(
 
 
 def test_a_kubeconfig_that_another_program_is_writing_is_left_alone(
-    host: Host, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = kubeconfig.read_bytes()
     kubeconfig.with_name("config.lock").touch()
@@ -166,7 +167,7 @@ def test_a_name_that_the_kubeconfig_has_already_is_refused(attempt: Attempt) -> 
     assert 'has a cluster "host" that crinit did not make' in said
 
 
-def test_what_somebody_else_made_is_never_taken_over(host: Host, namespace: str, attempt: Attempt) -> None:
+def test_what_somebody_else_made_is_never_taken_over(host: HostCluster, namespace: str, attempt: Attempt) -> None:
     host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     spec = {"ports": [{"port": 80}]}
     host.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "fleet"}, "spec": spec})
@@ -175,7 +176,7 @@ def test_what_somebody_else_made_is_never_taken_over(host: Host, namespace: str,
 
 
 def test_two_runs_at_once_do_not_make_two_authorities(
-    host: Host, namespace: str, monkeypatch: pytest.MonkeyPatch
+    host: HostCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     settings = choosing.settings(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
@@ -214,19 +215,19 @@ def _beside(act: Any) -> Iterator[None]:
     thread.join(90)
 
 
-def _deployment(host: Host, namespace: str) -> dict[str, Any]:
+def _deployment(host: HostCluster, namespace: str) -> dict[str, Any]:
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/fleet"
     wait_for(lambda: host.admin.get(path) is not None)
     return host.admin.get(path) or {}
 
 
-def _set_status(host: Host, namespace: str, status: dict[str, Any]) -> None:
+def _set_status(host: HostCluster, namespace: str, status: dict[str, Any]) -> None:
     generation = _deployment(host, namespace)["metadata"]["generation"]
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/fleet/status"
     host.merge(path, {"status": {**status, "observedGeneration": generation}})
 
 
-def _fail_to_pull(host: Host, namespace: str) -> None:
+def _fail_to_pull(host: HostCluster, namespace: str) -> None:
     template = _deployment(host, namespace)["spec"]["template"]
     pods = f"/api/v1/namespaces/{namespace}/pods"
     event = {

@@ -7,9 +7,7 @@ then keeps an object in them, and goes on when one of them is gone.
 from __future__ import annotations
 
 import base64
-import os
 import re
-import subprocess
 import sys
 import time
 import urllib.request
@@ -29,7 +27,7 @@ from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
-from tests.crinit.hosts import end, free_ports, wait_for
+from tests.e2e.processes import Process, free_ports, wait_for
 from tools import programs
 
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
@@ -124,7 +122,7 @@ def _data(content: bytes) -> str:
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[tuple[Deployed, list[subprocess.Popen[bytes]]]]:
+def deployed(tmp_path: Path) -> Iterator[tuple[Deployed, list[Process]]]:
     made = Deployed(tmp_path)
     with ExitStack() as stack:
         members = [_started(stack, made.member(number), tmp_path / f"etcd-{number}.log") for number in range(3)]
@@ -133,18 +131,15 @@ def deployed(tmp_path: Path) -> Iterator[tuple[Deployed, list[subprocess.Popen[b
         yield made, members
 
 
-def _started(stack: ExitStack, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("CLUSTERREGISTRY_", "ETCD"))}
-    output = stack.enter_context(log.open("wb"))
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**environ, "PYTHONPATH": str(_SOURCES)}
-    )
-    stack.callback(end, process)
+def _started(stack: ExitStack, command: list[str], log: Path) -> Process:
+    process = Process(command, log=log, environ={"PYTHONPATH": str(_SOURCES)})
+    stack.callback(process.end)
+    process.start()
     return process
 
 
 def test_the_registry_keeps_its_objects_in_its_own_etcd_and_survives_the_loss_of_a_member(
-    deployed: tuple[Deployed, list[subprocess.Popen[bytes]]],
+    deployed: tuple[Deployed, list[Process]],
 ) -> None:
     made, members = deployed
     client = made.client()
@@ -158,7 +153,7 @@ def test_the_registry_keeps_its_objects_in_its_own_etcd_and_survives_the_loss_of
     wait_for(answers)
     cluster = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "c1"}}
     client.call("POST", CLUSTERS, body=cluster)
-    end(members[0])
+    members[0].end()
 
     def writes() -> bool:
         try:

@@ -18,7 +18,7 @@ from cryptography import x509
 from clusterregistry.crinit.main import main
 from clusterregistry.pki import inspecting
 from tests.crinit import kubelets
-from tests.crinit.hosts import ADMIN, Host
+from tests.e2e.host_clusters import ADMIN, HostCluster
 
 pytestmark = pytest.mark.e2e
 
@@ -54,7 +54,7 @@ def test_a_token_may_be_in_a_file(namespace: str, kubeconfig: Path) -> None:
     assert main(["standalone", "delete", "fleet", *flags(kubeconfig, namespace)[:-1]], {}) == 0
 
 
-def test_the_proxy_of_the_kubeconfig_is_used(host: Host, namespace: str, kubeconfig: Path) -> None:
+def test_the_proxy_of_the_kubeconfig_is_used(host: HostCluster, namespace: str, kubeconfig: Path) -> None:
     asked = []
 
     class Proxy(socketserver.StreamRequestHandler):
@@ -95,7 +95,7 @@ def test_credentials_that_do_not_work_are_said(
 
 
 def test_the_address_of_a_load_balancer_goes_into_the_certificate_and_credentials_come_out_of_dry_runs(
-    host: Host, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = flags(kubeconfig, namespace)
     assert main(["standalone", "init", "fleet", *where], {}) == 3
@@ -117,7 +117,7 @@ def test_the_address_of_a_load_balancer_goes_into_the_certificate_and_credential
 
 
 def test_a_node_port_is_reached_by_the_addresses_of_nodes(
-    host: Host, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = [*flags(kubeconfig, namespace), "--api-server-service-type=NodePort"]
     assert main(["standalone", "init", "fleet", *where], {}) == 3
@@ -135,7 +135,7 @@ def test_a_node_port_is_reached_by_the_addresses_of_nodes(
 
 
 def test_an_aggregated_registry_is_made_with_its_rights_and_removed_with_them(
-    host: Host, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = flags(kubeconfig, namespace)
     api = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.clusterregistry.k8s.io"
@@ -164,7 +164,7 @@ def test_an_aggregated_registry_is_made_with_its_rights_and_removed_with_them(
 
 
 def test_delete_keeps_data_when_told_and_never_takes_what_is_not_ours(
-    host: Host, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+    host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = flags(kubeconfig, namespace)
     node = ["--api-server-service-type=NodePort", "--api-server-advertise-address=127.0.0.1"]

@@ -1,4 +1,4 @@
-"""A host cluster: a real etcd and a real kube-apiserver with its aggregation layer, on loopback."""
+"""A host cluster without nodes: a real etcd and a real kube-apiserver with its aggregation layer, on loopback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from clusterregistry.crinit.host.client import Client
+from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.pki import issuing
 from tests.e2e.processes import Process, free_ports
-from tests.e2e.real_programs import ETCD, ETCD_RELEASE, HOST_RELEASE, KUBE_APISERVER, host_program
+from tests.e2e.real_programs import ETCD, ETCD_PROGRAM, HOST, HOST_PROGRAM, KUBE_APISERVER, host_program
 
 ADMIN, REGISTRY, JANE, NOBODY = "admin-token", "registry-token", "jane-token", "nobody-token"
 _TOKENS = f"""\
@@ -26,7 +28,10 @@ _TOKENS = f"""\
 {NOBODY},mallory,4
 """
 PROXY_NAME = "front-proxy-client"
-_CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+_MADE_LATE = (CONFIGMAP, "/api/v1/namespaces/default")
+"""What kube-apiserver makes after it has called itself ready."""
+_MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Authority:
 
 
 class HostCluster:
-    """Starts with everything that an aggregated registry needs to know of it in files."""
+    """What a registry needs to know of it is in files; for tests there are clients and kubeconfigs of its users."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -81,6 +86,7 @@ class HostCluster:
         (directory / "sa.key").write_bytes(issuing.key_pem(rsa.generate_private_key(65537, 2048)))
         self._etcd = Process(self._etcd_command(etcd_port, peer_port), log=directory / "etcd.log")
         self.apiserver = Process(self._apiserver_command(etcd_port), log=directory / "kube-apiserver.log")
+        self.admin = self.client(ADMIN)
 
     def use_proxy_authority(self, authority: Authority, *also_trusted: Authority) -> None:
         """From the next start on kube-apiserver speaks to its extensions with a certificate of this authority.
@@ -94,7 +100,7 @@ class HostCluster:
     def _etcd_command(self, client: int, peer: int) -> list[str]:
         clients, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
         return [
-            str(host_program(ETCD, ETCD_RELEASE)),
+            str(host_program(ETCD, ETCD_PROGRAM)),
             f"--data-dir={self.directory / 'etcd'}",
             f"--listen-client-urls={clients}",
             f"--advertise-client-urls={clients}",
@@ -108,7 +114,7 @@ class HostCluster:
         certificate, key = self.serving.serving("127.0.0.1", "localhost", "kubernetes.default.svc")
         account_key = self.directory / "sa.key"
         return [
-            str(host_program(KUBE_APISERVER, HOST_RELEASE)),
+            str(host_program(KUBE_APISERVER, HOST_PROGRAM)),
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",
@@ -127,7 +133,7 @@ class HostCluster:
             f"--requestheader-client-ca-file={self._proxy_ca}",
             f"--requestheader-allowed-names={PROXY_NAME}",
             "--requestheader-username-headers=X-Remote-User",
-            "--requestheader-uid-headers=X-Remote-Uid",
+            *_uid_headers(),
             "--requestheader-group-headers=X-Remote-Group",
             "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             f"--proxy-client-cert-file={self._proxy_files[0]}",
@@ -161,8 +167,7 @@ class HostCluster:
 
     def _is_ready(self) -> bool:
         try:
-            # The configmap is written after kube-apiserver is ready.
-            return self.call("GET", "/readyz").status == 200 and self.call("GET", _CONFIGMAP).status == 200
+            return all(self.call("GET", path).status == 200 for path in ("/readyz", *_MADE_LATE))
         except OSError:
             return False
 
@@ -174,8 +179,6 @@ class HostCluster:
         trust = ssl.create_default_context(cafile=self.serving.file)
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=trust, timeout=30)
         headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        if method == "PATCH":
-            headers["content-type"] = "application/merge-patch+json"
         with contextlib.closing(connection):
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             response = connection.getresponse()
@@ -185,22 +188,37 @@ class HostCluster:
         except ValueError:
             return Answered(response.status, content.decode(errors="replace"))
 
-    def create(self, path: str, document: Any) -> None:
-        answer = self.call("POST", path, document)
-        assert answer.status in (201, 409), answer
+    def client(self, token: str) -> Client:
+        """A client whose failures are exceptions, where ``call`` answers with a status."""
+        return Client(Access("host", self._cluster(), {"token": token}, {}))
 
-    def kubeconfig(self, name: str, token: str) -> Path:
-        """A kubeconfig for somebody with a token."""
-        path = self.directory / f"{name}.kubeconfig"
+    def create(self, path: str, document: Any) -> dict[str, Any]:
+        return self.admin.call("POST", path, body=document)
+
+    def merge(self, path: str, document: Any) -> dict[str, Any]:
+        return self.admin.call("PATCH", path, body=document, media_type=_MERGE)
+
+    def kubeconfig(self, path: Path, token: str = ADMIN) -> Path:
+        """Writes a user's kubeconfig with the context ``host``, and an entry of somebody else."""
         document = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "host",
-            "contexts": [{"name": "host", "context": {"cluster": "host", "user": name}}],
             "clusters": [
-                {"name": "host", "cluster": {"server": self.url, "certificate-authority": str(self.serving.file)}}
+                {"name": "host", "cluster": self._cluster()},
+                {"name": "other", "cluster": {"server": "https://other.example.com"}},
             ],
-            "users": [{"name": name, "user": {"token": token}}],
+            "users": [{"name": "me", "user": {"token": token}}],
+            "contexts": [{"name": "host", "context": {"cluster": "host", "user": "me"}}],
         }
         path.write_text(json.dumps(document))
         return path
+
+    def _cluster(self) -> dict[str, str]:
+        return {"server": self.url, "certificate-authority": str(self.serving.file)}
+
+
+def _uid_headers() -> list[str]:
+    """Before 1.33 this flag is refused unless a feature gate is open, which operators do not open."""
+    minor = int(HOST.partition(".")[2])
+    return ["--requestheader-uid-headers=X-Remote-Uid"] if minor >= 33 else []

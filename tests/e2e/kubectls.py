@@ -66,7 +66,7 @@ class Kubectl:
                 process.wait(PATIENCE)
 
     def _command(self, token: str, arguments: tuple[str, ...]) -> list[str]:
-        kubeconfig = self._host.kubeconfig(token, token)
+        kubeconfig = self._host.kubeconfig(self._directory / f"{token}.kubeconfig", token)
         return [str(self._program), f"--kubeconfig={kubeconfig}", f"--cache-dir={self._directory}/cache", *arguments]
 
     def _environ(self) -> dict[str, str]:

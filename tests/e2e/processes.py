@@ -13,6 +13,7 @@ from pathlib import Path
 PATIENCE = 90.0
 """Seconds to wait for another process. Generous: the machine may be busy with other things."""
 
+_OPTIONS = ("CLUSTERREGISTRY_", "ETCD_")
 _END_SECONDS = 30.0
 _PAUSE = 0.1
 
@@ -22,8 +23,8 @@ class Process:
 
     def __init__(self, command: Sequence[str], *, log: Path, environ: Mapping[str, str] | None = None) -> None:
         self.command, self.log = list(command), log
-        # Not what tells the tests which programs to run: the registry would take it for mistyped options.
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("CLUSTERREGISTRY_")}
+        # Not what tells the tests which programs to run: registry and etcd would take it for options.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OPTIONS)}
         self._environ = {**inherited, **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 

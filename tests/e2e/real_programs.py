@@ -16,8 +16,14 @@ KUBE_APISERVER = "E2E_KUBE_APISERVER"
 ETCD = "E2E_ETCD"
 """The environment's names for programs to use instead of the cached ones."""
 
-HOST_RELEASE = f"kube-apiserver-{os.environ.get('E2E_HOST', '1.36')}"
-ETCD_RELEASE = "etcd-server-3.6"
+HOST = os.environ.get("E2E_HOST", "1.36")
+"""The release of the host cluster's kube-apiserver."""
+
+HOST_PROGRAM = f"kube-apiserver-{HOST}"
+ETCD_PROGRAM = "etcd-server-3.6"
+HELM_PROGRAM = "helm-4.2"
+KUBECTLS = ("1.27", "1.29", "1.33", "1.36")
+"""The releases of kubectl that use a registry; where it does not matter which, it is the newest."""
 
 
 def host_program(variable: str, name: str) -> Path:

@@ -35,7 +35,7 @@ class Registry:
             f"--secure-port={self.port}",
             f"--advertise-address={SERVICE}.{NAMESPACE}.svc",
             f"--data-dir={self.data}",
-            f"--kubeconfig={host.kubeconfig('registry', REGISTRY)}",
+            f"--kubeconfig={host.kubeconfig(directory / 'kubeconfig', REGISTRY)}",
             *flags,
         ]  # fmt: skip
         self.process = Process(command, log=directory / "registry.log", environ={"PYTHONPATH": str(_SOURCES)})

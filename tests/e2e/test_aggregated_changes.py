@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.host_clusters import ADMIN, JANE, NOBODY, PROXY_NAME, Answered, Authority, HostCluster
+from tests.e2e.host_clusters import ADMIN, CONFIGMAP, JANE, NOBODY, PROXY_NAME, Answered, Authority, HostCluster
 from tests.e2e.processes import wait_for
 from tests.e2e.registries import CLUSTERS, Registry
 
 pytestmark = pytest.mark.e2e
 
-CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 FOR_LONG = (
     "--authentication-token-webhook-cache-ttl=1h",
     "--authorization-webhook-cache-authorized-ttl=1h",
@@ -38,6 +37,7 @@ def as_a_proxy(registry: Registry, authority: Authority) -> Answered | None:
         return None
 
 
+@pytest.mark.skew("exchange of the front-proxy authority", of="aggregated")
 def test_the_authority_of_front_proxies_is_exchanged_without_a_restart(changing: Registry, tmp_path: Path) -> None:
     host, former, later = changing.host, changing.host.proxies, Authority(tmp_path, "later")
     assert as_a_proxy(changing, later) is None
@@ -50,6 +50,7 @@ def test_the_authority_of_front_proxies_is_exchanged_without_a_restart(changing:
     wait_for(changing.is_available, changing.process.logged)
 
 
+@pytest.mark.skew("an absence of the host cluster", of="aggregated")
 def test_a_registry_outlives_its_host_cluster(changing: Registry) -> None:
     host = changing.host
     assert changing.call(CLUSTERS, token=ADMIN).status == 200
@@ -77,6 +78,7 @@ def test_a_registry_outlives_its_host_cluster(changing: Registry) -> None:
     assert changing.call(f"{CLUSTERS}/a", token=JANE).status == 403
 
 
+@pytest.mark.skew("a restart of the registry", of="aggregated")
 def test_an_api_service_is_available_again_when_the_registry_is(changing: Registry) -> None:
     changing.process.end()
     wait_for(lambda: changing.host.call("GET", CLUSTERS).status == 503)

@@ -207,6 +207,6 @@ def test_everything_that_make_e2e_needs_is_known() -> None:
     makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text()
     (host,) = re.findall(r"^E2E_HOST \?= (.+)$", makefile, re.MULTILINE)
     lines = re.findall(r"^E2E_[A-Z]+ := (.+)$", makefile.replace("$(E2E_HOST)", host), re.MULTILINE)
-    named = [name for line in lines for name in line.split()]
+    named = [name for line in lines for name in line.split() if not name.startswith("$(E2E_")]
     assert set(named) <= {*programs.known(), *programs.known_to_build()}
     assert "kube-apiserver-1.36" in named
