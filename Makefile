@@ -61,7 +61,13 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@$(BIN)/python tools/programs.py fetch $(E2E_CLIENTS)
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
 	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
+	@echo "    (make skew: on every kube-apiserver that is pinned)"
 	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -m e2e tests/e2e tests/crinit $(ARGS)
+
+.PHONY: skew
+skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
+	@echo "==> Building every kube-apiserver of tools/programs.toml unless it is there, then trying each with each kubectl"
+	@$(BIN)/python -m tools.skew
 
 .PHONY: lint
 lint: setup ## Check style, types, layers and spelling
@@ -138,6 +144,7 @@ programs: setup ## Fetch the real programs that tests use into the cache
 docs-reference: setup ## Write the reference pages anew from the code
 	@echo "==> Writing docs/reference"
 	@$(BIN)/python tools/reference.py $(ARGS)
+	@$(BIN)/python -m tools.skew_page
 
 # The oldest Python that is supported resolves, so that nothing it needs is missing; hashes cover all of them.
 .PHONY: lock
