@@ -130,6 +130,7 @@ def test_a_run_writes_down_how_each_capability_ended(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     root = programs.VERSIONS_FILE.parent.parent
     environ = {**os.environ, recording.OUTCOMES: str(tmp_path / "outcomes.json"), "PYTHONPATH": str(root)}
+    environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take seconds to load
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.e2e.recording", "."]
     done = subprocess.run(command, check=False, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert done.returncode == 1, done
