@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from benchmarks.driving import LoadError, call
 from benchmarks.objects import PATH
-from benchmarks.processes import Process, free_ports
+from benchmarks.processes import Process
 from benchmarks.targets import Target
 from clusterregistry.pki import issuing
 from tools import live_server, programs
+from tools.ports import free_port, free_ports
 
 PEER, SQLITE, ETCD = "peer", "sqlite", "etcd"
 NAMES = (PEER, SQLITE, ETCD)
@@ -64,7 +65,7 @@ class Registry:
 
     def __init__(self, directory: Path, etcd: Etcd | None = None) -> None:
         self.name = ETCD if etcd else SQLITE
-        (port,) = free_ports(1)
+        port = free_port()
         tokens = directory / "tokens.csv"
         tokens.write_text(live_server.TOKENS)
         command = [*live_server.installed_command(), "standalone", "--bind-address=127.0.0.1", f"--secure-port={port}"]
@@ -88,7 +89,7 @@ class KubeApiserver:
     name = PEER
 
     def __init__(self, directory: Path, etcd: Etcd, program: Path) -> None:
-        (port,) = free_ports(1)
+        port = free_port()
         tokens, key = directory / "tokens.csv", directory / "sa.key"
         tokens.write_text(live_server.TOKENS)
         key.write_bytes(issuing.key_pem(rsa.generate_private_key(65537, 2048)))

@@ -3,7 +3,6 @@
 import http.client
 import json
 import pathlib
-import socket
 import ssl
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+
+from tools.ports import free_port
 
 # The users that the recorded cases know, in the format of --token-auth-file.
 TOKENS = """\
@@ -81,13 +82,6 @@ def running(
         yield server
     finally:
         end(process)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def wait_until_ready(server: LiveServer, process: subprocess.Popen[bytes], *, seconds: float = READY_SECONDS) -> None:

@@ -10,6 +10,7 @@ import pytest
 from clusterregistry.cli.main import main
 from clusterregistry.options import CompletedOptions
 from clusterregistry.serving import running
+from tools.ports import free_port
 
 Output = pytest.CaptureFixture[str]
 Serve = Callable[[CompletedOptions, Callable[[], None]], int]
@@ -106,12 +107,6 @@ def test_damaged_certificates_are_a_failed_start(start: Callable[..., int], tmp_
     error = capsys.readouterr().err
     assert "ca.crt is damaged" in error
     assert "What to do: restore" in error
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_a_data_directory_that_cannot_be_made_is_a_failed_start(tmp_path: Path, capsys: Output) -> None:

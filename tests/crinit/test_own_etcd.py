@@ -27,8 +27,9 @@ from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
-from tests.e2e.processes import Process, free_ports, wait_for
+from tests.e2e.processes import Process, wait_for
 from tools import programs
+from tools.ports import free_ports
 
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 _SOURCES = Path(clusterregistry.__file__).parent.parent

@@ -27,7 +27,8 @@ from pathlib import Path
 
 import clusterregistry
 from tests.docs.markdown import Block
-from tools.live_server import end, free_port
+from tools.live_server import end
+from tools.ports import free_port
 
 PORT = "8443"
 READY_SECONDS = 60.0

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.pki import issuing
-from tests.e2e.processes import Process, free_ports
+from tests.e2e.processes import Process
 from tests.e2e.real_programs import ETCD, ETCD_PROGRAM, HOST, HOST_PROGRAM, KUBE_APISERVER, host_program
+from tools.ports import free_ports
 
 ADMIN, REGISTRY, JANE, NOBODY = "admin-token", "registry-token", "jane-token", "nobody-token"
 _TOKENS = f"""\

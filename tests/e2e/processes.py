@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -65,14 +64,3 @@ def wait_for(come_true: Callable[[], bool], otherwise: Callable[[], str] = lambd
     while not come_true():
         assert time.monotonic() < until, f"waited for {PATIENCE:.0f} s. {otherwise()}"
         time.sleep(_PAUSE)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

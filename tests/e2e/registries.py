@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import clusterregistry
 from tests.e2e.host_clusters import REGISTRY, Answered, HostCluster
-from tests.e2e.processes import Process, free_ports, wait_for
+from tests.e2e.processes import Process, wait_for
+from tools.ports import free_port
 
 NAMESPACE, SERVICE = "clusterregistry", "registry"
 GROUP = "clusterregistry.k8s.io"
@@ -28,7 +29,7 @@ class Registry:
     def __init__(self, host: HostCluster, directory: Path, *flags: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.host, self.data = host, directory / "data"
-        (self.port,) = free_ports(1)
+        self.port = free_port()
         command = [
             sys.executable, "-m", "clusterregistry", "aggregated",
             "--bind-address=127.0.0.1",

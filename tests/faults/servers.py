@@ -10,7 +10,6 @@ from pathlib import Path
 from tests.api.clients import ADMIN_TOKEN
 from tests.faults.connections import Target
 from tests.serving.programs import Program
-from tests.storage.etcd_servers import free_ports
 
 TRACEBACK = "Traceback (most recent call last)"
 
@@ -20,8 +19,6 @@ class Server:
 
     def __init__(self, directory: Path, *flags: str) -> None:
         self._program = Program(directory, *flags)
-        # Not one that the system gives to clients: one of these could take it while the server is down.
-        (self._program.port,) = free_ports(1)
         self.name = f"server on port {self._program.port}"
 
     @property

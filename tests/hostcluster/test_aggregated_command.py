@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import clusterregistry
-from tests.e2e.processes import Process, free_ports, wait_for
+from tests.e2e.processes import Process, wait_for
 from tests.hostcluster.hosts import Host
 from tests.remote_servers import Authority
+from tools.ports import free_port
 
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 PROXY = "front-proxy-client"
@@ -31,7 +32,7 @@ class World:
         self.host = Host(Authority(directory / "host")).start()
         self.proxies, self.later = Authority(directory / "proxies"), Authority(directory / "later")
         self.host.tell(requestheader_client_ca_file=self.proxies.pem.decode())
-        (self.port,) = free_ports(1)
+        self.port = free_port()
         self.data = directory / "data"
         command = [
             sys.executable, "-m", "clusterregistry", "aggregated", "--bind-address=127.0.0.1",

@@ -15,6 +15,7 @@ from typing import Self
 import clusterregistry
 from tests.api.clients import TOKENS
 from tests.api.over_tls import OverTLS
+from tools.ports import free_port
 
 READY_SECONDS = 30.0
 END_SECONDS = 8.0
@@ -28,7 +29,7 @@ class Program:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.data = directory, directory / "data"
         self.log = directory / "server.log"
-        self.port = _free_port()
+        self.port = free_port()
         (directory / "tokens.csv").write_text(TOKENS)
         self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
@@ -129,10 +130,3 @@ class Program:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

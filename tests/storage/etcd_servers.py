@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
-import random
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -26,6 +24,7 @@ import pytest
 
 from tests.storage.etcd_access import Access, authority_in
 from tools import programs
+from tools.ports import free_ports
 
 RELEASE = "3.5"
 
@@ -45,8 +44,6 @@ NEEDS_ETCD = pytest.mark.skipif(not RUNS_HERE, reason=WHY_NOT)
 HEALTHY_SECONDS = 30.0
 _END_SECONDS = 10.0
 _ROOT_PASSWORD = "root-password"
-# Below the ports that the system gives to clients: one of those could take the port of a member that is down.
-_PORTS = range(15_000, 32_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,24 +280,3 @@ def _program(family: str) -> Path:
             return named.resolve()
         assert family != "etcd", f"{BINARIES}={CHOSEN}: {named} does not exist"
     return programs.fetch(programs.find(f"{family}-{RELEASE}"))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports for servers that come and go: nobody else gets them from the system meanwhile."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.choice(_PORTS)
-        if port not in found and _is_free(port):
-            found.append(port)
-    return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as listener:
-        # Else a port counts as taken for a minute after a server on it has ended.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
