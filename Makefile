@@ -15,6 +15,8 @@ E2E_HOST ?= 1.36
 E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
 # The peer of `make bench-compare`, built the same way.
 BENCH_PROGRAMS := etcd-server-3.6 kube-apiserver-1.36
+# Processes that run tests: more than a small machine has cores, since half of the tests wait for other programs.
+WORKERS ?= 3
 # Pinned here and not in the lock: it makes the lock.
 PIP_TOOLS := pip-tools==7.6.2
 
@@ -52,8 +54,8 @@ run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
 test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
 	@echo "==> Fetching the releases of kubectl, helm and etcd that the tests run"
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
-	@echo "==> Running the tests"
-	$(BIN)/python -m pytest $(ARGS)
+	@echo "==> Running the tests in $(WORKERS) processes; WORKERS=0 runs them in one, in order"
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: e2e
 e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the first time; E2E_HOST=1.34 is an older one
@@ -62,7 +64,7 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
 	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
 	@echo "    (make skew: on every kube-apiserver that is pinned)"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -m e2e tests/e2e tests/crinit $(ARGS)
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/e2e tests/crinit $(ARGS)
 
 .PHONY: skew
 skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
@@ -117,7 +119,7 @@ bench-access: setup ## Measure what authentication and authorization cost, again
 
 .PHONY: coverage-access
 coverage-access: setup ## Check that every branch of authentication and authorization is tested
-	$(BIN)/python -m pytest -q tests/authn tests/authz --cov=clusterregistry.authn --cov=clusterregistry.authz \
+	$(BIN)/python -m pytest -q -n 2 tests/authn tests/authz --cov=clusterregistry.authn --cov=clusterregistry.authz \
 	  --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 .PHONY: crash-test

@@ -13,8 +13,23 @@ from tests.api.clients import Client, empty
 from tests.api.in_process import InProcess, InProcessClient
 from tests.api.objects import CLUSTERS
 from tests.serving.programs import Program
+from tests.sharing_out import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
+
+__all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]  # pytest finds them here
 
 C = TypeVar("C", bound=Client)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """An engine that was not tested is told at the very end, where nobody can miss it."""
+    yield
+    if any(WHY_NOT in str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.section("ETCD WAS NOT TESTED", red=True, bold=True)
+        terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)
+    elif CHOSEN:
+        terminalreporter.line(f"etcd was that of {BINARIES}={CHOSEN}")
 
 
 @pytest.fixture(scope="session")

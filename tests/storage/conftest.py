@@ -1,6 +1,6 @@
 """Stores for tests: any engine's, fresh and empty, and closed afterwards."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,18 +9,6 @@ from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.sqlite import SQLiteStorage
 from clusterregistry.storage.waiting import SeenRevision
 from tests.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
-from tests.storage.etcd_servers import BINARIES, CHOSEN, RUNS_HERE, WHY_NOT
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """An engine that was not tested is told at the very end, where nobody can miss it."""
-    yield
-    if not RUNS_HERE:
-        terminalreporter.section("ETCD WAS NOT TESTED", red=True, bold=True)
-        terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)
-    elif CHOSEN:
-        terminalreporter.line(f"etcd was that of {BINARIES}={CHOSEN}")
 
 
 @pytest.fixture
