@@ -20,8 +20,8 @@ admintoken,admin,uid-admin,"system:masters"
 nobodytoken,nobody,uid-nobody
 viewertoken,viewer,uid-viewer,"viewers"
 """
-PATIENCE = 10.0
-"""Seconds after which something that should happen at once counts as never."""
+PATIENCE = 60.0
+"""Seconds after which something that should happen at once counts as never. The machine may be busy."""
 
 Headers = Mapping[str, str | None]
 Event = dict[str, Any]

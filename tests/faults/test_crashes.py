@@ -12,7 +12,7 @@ ROUNDS = 20
 SEED = 20
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_server_that_is_killed_again_and_again_keeps_its_word(tmp_path: Path) -> None:
     progress: list[str] = []
     verdict = await crash(tmp_path, rounds=ROUNDS, seed=SEED, say=progress.append)

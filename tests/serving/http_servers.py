@@ -20,7 +20,7 @@ from clusterregistry.pki.tls import server_context
 from clusterregistry.serving.http.server import HttpServer
 from clusterregistry.serving.interface import Handler
 
-PATIENCE = 5.0
+PATIENCE = 60.0
 SOON = 0.2
 """Seconds in which what must not happen would have happened."""
 

@@ -17,7 +17,7 @@ from tests.api.clients import TOKENS
 from tests.api.over_tls import OverTLS
 from tools.ports import free_port
 
-READY_SECONDS = 30.0
+READY_SECONDS = 90.0
 END_SECONDS = 8.0
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 

@@ -13,7 +13,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Response, StreamResponse, text_response
 from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.http import server
-from tests.serving.http_servers import PATIENCE, SOON, Endless, Gate, get, path, serving, within
+from tests.serving.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
 
 PIECE = 64 * 1024
 
@@ -238,13 +238,21 @@ async def test_a_client_that_left_while_it_was_answered_is_no_fault(caplog: pyte
 async def test_the_date_is_of_this_second_though_it_is_not_made_for_each_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    second_day, made_later = b"\r\ndate: Fri, 02 Jan 1970 00:00:00 GMT\r\n", 3600.0
+    monkeypatch.setattr(server, "_TICK", made_later)
+    async with serving(path) as served, await served.connect() as client:
+        monkeypatch.setattr(time, "time", lambda: 86400.0)
+        assert second_day not in await _head_from(client)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
     monkeypatch.setattr(server, "_TICK", 0.05)
     async with serving(path) as served, await served.connect() as client:
         monkeypatch.setattr(time, "time", lambda: 86400.0)
-        client.say(get())
-        head, _ = await client.answer()
-        assert b"date: Fri, 02 Jan 1970" not in head
-        await asyncio.sleep(0.2)
-        client.say(get())
-        head, _ = await client.answer()
-        assert b"\r\ndate: Fri, 02 Jan 1970 00:00:00 GMT\r\n" in head
+        async with asyncio.timeout(PATIENCE):
+            while second_day not in await _head_from(client):
+                pass
+
+
+async def _head_from(client: Conversation) -> bytes:
+    client.say(get())
+    head, _ = await client.answer()
+    return head
