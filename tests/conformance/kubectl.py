@@ -36,11 +36,14 @@ import pathlib
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLLECTION = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
@@ -168,8 +171,10 @@ class Runner:
         self.fresh()
         version = json.loads(self.plain("version", "--client", "-o", "json"))["clientVersion"]["gitVersion"]
         self.version = tuple(int(part) for part in re.match(r"v(\d+)\.(\d+)", version).groups())
-        config = json.loads(self.plain("config", "view", "--minify", "-o", "json"))
-        self.server = config["clusters"][0]["cluster"]["server"].rstrip("/")
+        config = json.loads(self.plain("config", "view", "--minify", "--raw", "-o", "json"))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.server = cluster["server"].rstrip("/")
+        self.token, self.authority = user.get("token"), cluster.get("certificate-authority")
 
     def fresh(self):
         """Empties the working, home, cache and temporary directories."""
@@ -194,17 +199,37 @@ class Runner:
             raise RuntimeError("kubectl %s: %s" % (shlex.join(args), result["stderr"]))
         return result["stdout"]
 
+    def send(self, method, path, body=None):
+        """One request without kubectl, which takes a tenth of a second to start."""
+        request = urllib.request.Request(self.server + path, method=method, headers={
+            "Authorization": "Bearer " + self.token, "Content-Type": "application/json"})
+        trust = ssl.create_default_context(cafile=self.authority)
+        try:
+            with urllib.request.urlopen(request, body, timeout=LIMIT, context=trust) as answer:
+                return json.load(answer)
+        except urllib.error.URLError as error:
+            raise RuntimeError("%s %s: %s" % (method, path, error)) from error
+
+    def replace(self, path, item):
+        if self.token and self.authority:
+            self.send("PUT", path, json.dumps(item).encode())
+        else:
+            self.plain("replace", "--raw", path, "-f", "-", stdin=json.dumps(item))
+
     def clean(self):
         """Removes every cluster, also one that finalizers hold."""
+        direct = self.token and self.authority
         for _ in range(50):
-            items = json.loads(self.plain("get", "--raw", COLLECTION)).get("items")
-            if not items:
+            listed = self.send("GET", COLLECTION) if direct else json.loads(self.plain("get", "--raw", COLLECTION))
+            if not listed.get("items"):
                 return
-            for item in items:
+            for item in listed["items"]:
                 if item["metadata"].pop("finalizers", None):
-                    path = COLLECTION + "/" + item["metadata"]["name"]
-                    self.plain("replace", "--raw", path, "-f", "-", stdin=json.dumps(item))
-            self.plain("delete", "--raw", COLLECTION)
+                    self.replace(COLLECTION + "/" + item["metadata"]["name"], item)
+            if direct:
+                self.send("DELETE", COLLECTION)
+            else:
+                self.plain("delete", "--raw", COLLECTION)
         raise RuntimeError("the clusters cannot be removed")
 
     def run(self, transcript):
