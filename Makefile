@@ -117,6 +117,10 @@ bench-storage: setup ## Measure writes, memory and start-up on SQLite and on a r
 bench-access: setup ## Measure what authentication and authorization cost, against the goal
 	$(BIN)/python tools/bench_access.py $(ARGS)
 
+.PHONY: budgets
+budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
+	@$(BIN)/python -m tests.performance $(ARGS)
+
 .PHONY: coverage-access
 coverage-access: setup ## Check that every branch of authentication and authorization is tested
 	$(BIN)/python -m pytest -q -n 2 tests/authn tests/authz --cov=clusterregistry.authn --cov=clusterregistry.authz \
