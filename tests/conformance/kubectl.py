@@ -13,7 +13,7 @@ A command is {"args": [...], "expect": {"code", "stdout", "stderr"}} and optiona
     "files": {name: text}     written to the working directory before the command starts
     "env": {name: text}       added to the environment, such as KUBE_EDITOR
     "grep": REGEX             only these lines of standard output are compared
-    "timeout": S              kubectl is ended after S seconds (30 without it); the code is then "ended"
+    "timeout": S              kubectl is ended after S seconds (60 without it); the code is then "ended"
     "background": NAME        started, and left running once it printed "ready" lines (or "delay" seconds)
     "ours": {"code", "has": [texts]}   what we do on purpose where the reference differs: instead of "expect"
 or it is one of
@@ -47,7 +47,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLLECTION = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
-LIMIT = 30
+LIMIT = 60
 NOTHING = {"code": "none recorded", "stdout": "", "stderr": ""}
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
