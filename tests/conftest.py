@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
 
 from tests.api.clients import Client, empty
 from tests.api.in_process import InProcess, InProcessClient
@@ -17,6 +18,10 @@ from tests.sharing_out import pytest_collection_modifyitems, pytest_xdist_make_s
 from tests.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
 
 __all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]  # pytest finds them here
+
+# How long an example takes says more about the machine's load than about the code.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 C = TypeVar("C", bound=Client)
 
