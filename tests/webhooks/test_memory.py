@@ -135,18 +135,28 @@ def test_a_state_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
-def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "token"
+def test_a_token_file_is_read_again_when_it_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "token"
     path.write_text("one")
-    token = tokens.TokenFromFile(path, clock=clock)
-    path.write_text("two")
-    assert token.read() == "one"
-    clock.now = 60.0
-    assert token.read() == "two"
+    token = tokens.TokenFromFile(path)
+    path.write_text("another")
+    assert token.read() == "another"
     path.unlink()
-    clock.now = 120.0
+    assert token.read() == "another"
+    path.write_text("")  # somebody is about to write it
+    assert token.read() == "another"
+    path.write_text("third")
+    assert token.read() == "third"
+
+
+def test_a_token_file_behind_a_link_is_followed_as_a_kubelet_changes_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text(f"{name}")
+    (tmp_path / "..data").symlink_to("one")
+    (tmp_path / "token").symlink_to("..data/token")
+    token = tokens.TokenFromFile(tmp_path / "token")
+    assert token.read() == "one"
+    (tmp_path / "..new").symlink_to("two")
+    (tmp_path / "..new").rename(tmp_path / "..data")
     assert token.read() == "two"
-    path.write_text("three")
-    assert token.read() == "two"
-    clock.now = 180.0
-    assert token.read() == "three"

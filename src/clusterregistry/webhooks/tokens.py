@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-REREAD_SECONDS = 60.0
 MAX_BYTES = 1 << 16
 
 
@@ -21,21 +18,30 @@ class FixedToken:
 
 
 class TokenFromFile:
-    """Read at most once a minute. When the file cannot be read any more, the last token counts."""
+    """Read again whenever the file is another one. When it cannot be read any more, the last token counts."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._clock = path, clock
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._version = _version(path)
         self._token = _content(path)
-        self._read_at = clock()
 
     def read(self) -> str:
-        if self._clock() - self._read_at >= REREAD_SECONDS:
-            self._read_at = self._clock()
+        version = _version(self._path)
+        if version != self._version:
             try:
-                self._token = _content(self._path)
+                self._token, self._version = _content(self._path), version
             except ValueError:
                 return self._token
         return self._token
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Differs once a file is written or replaced; to ask for it costs next to nothing beside a call."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _content(path: Path) -> str:
