@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crinit import kubelet_endpoint, networks
 from tests.e2e.host_clusters import HostCluster
 
 _numbers = itertools.count(1)
@@ -15,7 +16,9 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostCluster]:
-    with HostCluster(tmp_path_factory.mktemp("host")) as started:
+    directory = tmp_path_factory.mktemp("host")
+    flags = [*networks.apiserver_flags(directory), *kubelet_endpoint.apiserver_flags(directory)]
+    with HostCluster(directory, *flags) as started:
         yield started
 
 

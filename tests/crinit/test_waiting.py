@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from clusterregistry.crinit.commands import diagnosing, waiting
@@ -89,3 +91,31 @@ def test_a_first_failure_to_pull_is_no_reason_to_give_up() -> None:
 
     assert diagnosing.hopeless([pod("ErrImagePull"), pod("ContainerCreating"), {}]) == ""
     assert diagnosing.hopeless([pod("ErrImagePull"), pod("ImagePullBackOff")]) == "ImagePullBackOff: m"
+
+
+def container(code: int, *, restarts: int, name: str = "clusterregistry") -> dict[str, Any]:
+    ended = {"terminated": {"exitCode": code}}
+    status = {"name": name, "restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    return {"status": {"containerStatuses": [{**status, "lastState": ended}]}}
+
+
+def test_a_server_that_refuses_its_arguments_is_not_waited_for() -> None:
+    assert "does not accept its arguments" in diagnosing.hopeless([container(2, restarts=1)])
+    assert diagnosing.hopeless([container(2, restarts=1, name="etcd")]) == ""
+
+
+def test_a_server_that_ends_is_given_some_time_before_that_counts() -> None:
+    assert diagnosing.hopeless([container(3, restarts=3)]) == ""
+    said = diagnosing.hopeless([container(3, restarts=4)])
+    assert said == "the container clusterregistry has ended 4 times, last with status 3"
+
+
+def test_pods_of_a_former_run_do_not_count() -> None:
+    def pod(*arguments: str, **described: str) -> dict[str, Any]:
+        containers = [{"image": "i", "command": ["c"], "args": list(arguments), "volumeMounts": [len(described)]}]
+        return {"metadata": described, "spec": {"containers": containers}}
+
+    wanted = pod("--v=1", name="new")
+    workload = {"spec": {"template": {"spec": wanted["spec"]}}}
+    found = [pod("--w=1", name="old"), pod("--v=1", name="going", deletionTimestamp="now"), wanted]
+    assert diagnosing.current(found, workload) == [wanted]

@@ -8,6 +8,7 @@ import socket
 import socketserver
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from cryptography import x509
 
 from clusterregistry.crinit.main import main
 from clusterregistry.pki import inspecting
-from tests.crinit import kubelets
+from tests.crinit import networks
+from tests.crinit.kubelets import Kubelet
+from tests.crinit.test_deploying_standalone import kubectl
 from tests.e2e.host_clusters import ADMIN, HostCluster
 
 pytestmark = pytest.mark.e2e
@@ -64,7 +67,7 @@ def test_the_proxy_of_the_kubeconfig_is_used(host: HostCluster, namespace: str, 
                 pass
             self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
             with socket.create_connection(("127.0.0.1", host.port)) as there:
-                kubelets.copy(self.connection, there)
+                networks.copy(self.connection, there)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as proxy:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
@@ -187,3 +190,22 @@ def test_delete_keeps_data_when_told_and_never_takes_what_is_not_ours(
     # The volume is held by a finalizer that only a controller, which is not here, takes away.
     assert main(["standalone", "init", "fleet", *where, *node], {}) == 3
     assert f"PersistentVolumeClaim {namespace}/fleet-data is being deleted" in capsys.readouterr().err
+
+
+def test_a_service_inside_of_the_cluster_is_reached_by_a_forwarded_port(
+    host: HostCluster, namespace: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = flags(kubeconfig, namespace)[:-1]
+    with Kubelet(host, tmp_path / "node", namespace) as kubelet:
+        assert main(["standalone", "init", "fleet", *where, "--api-server-service-type=ClusterIP"], {}) == 0
+        assert (
+            f"From here: kubectl --context host -n {namespace} port-forward service/fleet 8443:443, and beside it: "
+            "kubectl get clusters --context fleet --server https://127.0.0.1:8443"
+        ) in capsys.readouterr().out
+
+        pod = networks.local(kubelet.pods["fleet"].address), 8443
+        listening = socket.create_server(("127.0.0.1", 0))
+        with closing(networks.Forward(listening, lambda: pod)):
+            server = f"https://127.0.0.1:{listening.getsockname()[1]}"
+            assert kubectl(kubeconfig, "get", "clusters", "--context=fleet", f"--server={server}") == ""
+        assert main(["standalone", "delete", "fleet", *where], {}) == 0

@@ -7,7 +7,7 @@ These things are put in place, and nothing in the text is changed but ports:
   of other servers that the text takes for granted (``stand_ins``: as written, as it is);
 * ``make run`` starts ``python -m clusterregistry standalone`` with the same ``ARGS`` in place of an installed one, and
   ends the server that ran before, as a reader does with Ctrl-C. Other ``make`` targets do nothing. ``clusterregistry``
-  is on the path;
+  is on the path, and so are other programs that the reader has (``also``: scripts by their names);
 * a block ``sh stopped`` is for a reader who has ended the server before it, as the text then says.
 """
 
@@ -81,9 +81,11 @@ def steps(found: list[Block]) -> list[Step]:
 
 
 @contextmanager
-def reader(home: Path, *, kubectl: Path, stand_ins: Mapping[str, str] | None = None) -> Iterator[Reader]:
+def reader(
+    home: Path, *, kubectl: Path, stand_ins: Mapping[str, str] | None = None, also: Mapping[str, str] | None = None
+) -> Iterator[Reader]:
     """Somebody at a terminal in ``home``; the terminal and the server end with the block."""
-    following = Reader(home, kubectl=kubectl, stand_ins=stand_ins or {})
+    following = Reader(home, kubectl=kubectl, stand_ins=stand_ins or {}, also=also or {})
     try:
         yield following
     finally:
@@ -93,9 +95,9 @@ def reader(home: Path, *, kubectl: Path, stand_ins: Mapping[str, str] | None = N
 class Reader:
     """A shell that keeps its variables from block to block, and a server beside it."""
 
-    def __init__(self, home: Path, *, kubectl: Path, stand_ins: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, *, kubectl: Path, stand_ins: Mapping[str, str], also: Mapping[str, str]) -> None:
         self._home, self._port, self._stand_ins = home, str(free_port()), stand_ins
-        self._environ = _environment(home, kubectl)
+        self._environ = _environment(home, kubectl, also)
         self._server: subprocess.Popen[bytes] | None = None
         self._shell = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
@@ -182,11 +184,11 @@ class Reader:
         return printed.replace(str(self._home), "~").replace(self._port, PORT)
 
 
-def _environment(home: Path, kubectl: Path) -> dict[str, str]:
+def _environment(home: Path, kubectl: Path, also: Mapping[str, str]) -> dict[str, str]:
     programs = home / ".programs"
     programs.mkdir()
     (programs / "kubectl").symlink_to(kubectl)
-    for name, text in (("make", _MAKE), ("clusterregistry", _PROGRAM)):
+    for name, text in {"make": _MAKE, "clusterregistry": _PROGRAM, **also}.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     return {"HOME": str(home), "PATH": f"{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -195,6 +197,7 @@ def _environment(home: Path, kubectl: Path) -> dict[str, str]:
 _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
+    (re.compile(r"\(\d+\.\ds\)"), "(SECONDS)"),
     (re.compile(r"(resource ?version\"?: *)\"?\d+\"?", re.IGNORECASE), r"\1REVISION"),
     (re.compile(r"(?<=\s)\d+[smhd](?:\d+[smh])?(?=\s|$)"), "AGE"),
 )

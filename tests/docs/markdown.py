@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _NOT_OURS = {"build", "dist", "node_modules"}
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
+_NOT_RUN = re.compile(r"<!-- not run: ([^>]+) -->\s*\Z")
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)(?:\s+\"[^\"]*\")?\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
@@ -18,11 +19,15 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced code block. ``info`` is what stands behind the opening fence, ``line`` where that is."""
+    """A fenced code block. ``info`` is what stands behind the opening fence, ``line`` where that is.
+
+    ``not_run`` is the reason why nobody can follow it in a test, from the comment right before it.
+    """
 
     info: str
     body: str
     line: int
+    not_run: str = ""
 
 
 def documents() -> list[Path]:
@@ -45,9 +50,19 @@ def page(name: str) -> str:
 
 def blocks(text: str) -> list[Block]:
     return [
-        Block(info=found["info"].strip(), body=found["body"], line=text.count("\n", 0, found.start()) + 1)
+        Block(
+            info=found["info"].strip(),
+            body=found["body"],
+            line=text.count("\n", 0, found.start()) + 1,
+            not_run=_reason(text[: found.start()]),
+        )
         for found in _FENCE.finditer(text)
     ]
+
+
+def _reason(before: str) -> str:
+    found = _NOT_RUN.search(before)
+    return " ".join(found[1].split()) if found else ""
 
 
 def prose(text: str) -> str:

@@ -71,9 +71,12 @@ class Authority:
 
 
 class HostCluster:
-    """What a registry needs to know of it is in files; for tests there are clients and kubeconfigs of its users."""
+    """What a registry needs to know of it is in files; for tests there are clients and kubeconfigs of its users.
 
-    def __init__(self, directory: Path) -> None:
+    ``flags`` are more of kube-apiserver's.
+    """
+
+    def __init__(self, directory: Path, *flags: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.port, etcd_port, peer_port = free_ports(3)
@@ -86,7 +89,7 @@ class HostCluster:
         (directory / "tokens.csv").write_text(_TOKENS)
         (directory / "sa.key").write_bytes(issuing.key_pem(rsa.generate_private_key(65537, 2048)))
         self._etcd = Process(self._etcd_command(etcd_port, peer_port), log=directory / "etcd.log")
-        self.apiserver = Process(self._apiserver_command(etcd_port), log=directory / "kube-apiserver.log")
+        self.apiserver = Process([*self._apiserver_command(etcd_port), *flags], log=directory / "kube-apiserver.log")
         self.admin = self.client(ADMIN)
 
     def use_proxy_authority(self, authority: Authority, *also_trusted: Authority) -> None:
@@ -130,7 +133,6 @@ class HostCluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--authorization-mode=RBAC",
-            "--disable-admission-plugins=ServiceAccount",
             f"--requestheader-client-ca-file={self._proxy_ca}",
             f"--requestheader-allowed-names={PROXY_NAME}",
             "--requestheader-username-headers=X-Remote-User",

@@ -45,6 +45,10 @@ class Process:
             process.kill()
             process.wait(_END_SECONDS)
 
+    def exit_status(self) -> int | None:
+        """With what it ended by itself; None while it runs."""
+        return self._process.poll() if self._process else None
+
     def wait_until(self, ready: Callable[[], bool]) -> None:
         """Waits until it is ready. Fails with the log when it ends before or takes too long."""
 

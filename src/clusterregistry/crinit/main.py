@@ -120,7 +120,9 @@ def _explain(session: Session, error: CrinitError) -> None:
     if isinstance(error, NotReady) and error.evidence:
         complain("What the host cluster says:", *indented(error.evidence))
     complain(f"What to do: {error.remedy}")
-    made = session.progress.made
+    made, changed = session.progress.made, session.progress.changed
+    if changed:
+        complain("Changed in this run, and left as it is:", *indented(changed))
     if made:
         complain("Made in this run, and left as it is:", *indented(made))
         complain(f"To clean up: {session.command('delete')}")

@@ -22,8 +22,11 @@ def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
         if before is None:
             progress.made.append(shown)
             outcome.text = "created"
+        elif _version(before) != _version(after):
+            progress.changed.append(shown)
+            outcome.text = "updated"
         else:
-            outcome.text = "unchanged" if _version(before) == _version(after) else "updated"
+            outcome.text = "unchanged"
     return after
 
 

@@ -100,8 +100,9 @@ def _others(session: Session) -> list[str]:
     for version, kind in _OCCUPANTS:
         for item in session.client.items(path_of(version, kind, namespace=session.namespace)):
             described = item["metadata"]
+            stays = not described.get("deletionTimestamp") and described["name"] != _IN_EVERY_NAMESPACE
             is_own = (described.get("labels") or {}).get(INSTANCE) == session.name
-            if not is_own and described["name"] != _IN_EVERY_NAMESPACE:
+            if stays and not is_own:
                 found.append(f"{kind} {described['name']}")
     return found
 

@@ -7,12 +7,14 @@ again. Without it nobody is called, and the credentials are new ones.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from clusterregistry.codecs import yaml_codec
 from clusterregistry.crinit import choosing
-from clusterregistry.crinit.commands import addresses, applying, init
+from clusterregistry.crinit.commands import addresses, applying, init, records
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.manifests.objects import Manifest
 from clusterregistry.crinit.settings import Mode, ServiceType, Settings
@@ -21,13 +23,19 @@ from clusterregistry.crinit.settings import Mode, ServiceType, Settings
 def offline(mode: Mode, name: str, given: dict[str, str]) -> list[Manifest]:
     settings = choosing.settings(mode, name, given)
     wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=time.time())
-    return everything(settings, making.material(wanted, {}))
+    return _all(settings, making.material(wanted, {}), given)
 
 
 def against_host(session: Session, *, upgrade: bool) -> list[Manifest]:
-    settings, _ = init.chosen(session, upgrade=upgrade)
+    settings, given = init.chosen(session, upgrade=upgrade)
     material = init.material_for(session, settings, names=_names(session, settings))
-    return everything(settings, material)
+    return _all(settings, material, given)
+
+
+def _all(settings: Settings, material: Material, given: Mapping[str, str]) -> list[Manifest]:
+    """With the record, in the place where ``init`` applies it: who deploys these can go on with crinit."""
+    namespace, *others = everything(settings, material)
+    return [namespace, records.manifest(settings, given), *others]
 
 
 def _names(session: Session, settings: Settings) -> tuple[str, ...]:

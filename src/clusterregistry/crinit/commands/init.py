@@ -156,8 +156,9 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
         waiting.clusters(session, _client(session, ours))
     else:
         session.progress.say(
-            f"{reached.url} is reached from inside of the host cluster only. From here: "
-            f"kubectl -n {session.namespace} port-forward service/{session.name} 8443:443"
+            f"{reached.url} is reached from inside of the host cluster only. From here: kubectl --context "
+            f"{session.access.context} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
+            f"it: kubectl get clusters --context {session.name} --server https://127.0.0.1:8443"
         )
 
 

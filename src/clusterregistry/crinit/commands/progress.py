@@ -1,4 +1,4 @@
-"""Tells a person what happens, and remembers what was made in case that something fails."""
+"""Tells a person what happens, and remembers what was made and changed in case that something fails."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Progress:
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     made: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Outcome]:

@@ -32,7 +32,7 @@ def _workload(session: Session, *, kind: str, name: str, component: str) -> None
         found = session.client.get(path) or {}
         if is_ready(found):
             return True
-        reason = _failure(found) or diagnosing.hopeless(diagnosing.pods(session, component))
+        reason = _failure(found) or diagnosing.hopeless(diagnosing.current(diagnosing.pods(session, component), found))
         return bool(reason)
 
     with session.progress.step(f"Pods of {kind} {name}") as outcome:
@@ -71,6 +71,8 @@ def _remedy(why: str) -> str:
         return "raise the ResourceQuota of the namespace, then run the same command again"
     if "Image" in why:
         return "push the image to where the nodes find it, or name another: --image=IMAGE; then run it again"
+    if "arguments" in why:
+        return "correct them, as the log above says, with --apiserver-arg-overrides; then run it again"
     return "see the events and logs above; then run the same command again, with a longer --timeout if it is slow"
 
 

@@ -1,0 +1,143 @@
+"""A pod as a local process: its own command, restarted when it ends, with its volumes as directories.
+
+What a pod's own file system and network would give is put in place by rewriting paths and the address to listen on:
+each pod has an address of its own on loopback. Nothing else of the command is changed. Only the service account is
+where Kubernetes puts it, in a mount namespace of the process: the server finds it there without being told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import clusterregistry
+from tests.crinit.networks import local
+from tests.e2e.processes import Process
+
+_SOURCES = Path(clusterregistry.__file__).parent.parent
+_FIRST_BACK_OFF = 1.0
+# What is mounted over is /var/run alone, and what is there is of no use to the server.
+_MOUNT = 'mount -t tmpfs none "$(readlink -f /var/run)"; mkdir -p "$2"; mount --bind "$1" "$2"; shift 2; exec "$@"'
+
+
+@functools.cache
+def mounting() -> tuple[str, ...]:
+    """How to start something with mounts of its own; nothing where that is not permitted."""
+    if not shutil.which("unshare"):
+        return ()
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    begin = ("unshare", *user, "--mount", "sh", "-euc", _MOUNT, "sh")
+    tried = subprocess.run([*begin, "/etc", "/var/run/tried", "true"], capture_output=True, check=False)
+    return begin if tried.returncode == 0 else ()
+
+
+class Pod:
+    """One pod. ``name``, ``uid`` and ``spec`` are those of the object that kube-apiserver has of it."""
+
+    def __init__(self, made: dict[str, Any], template: dict[str, Any], *, address: str, directory: Path) -> None:
+        self.name, self.uid, self.spec = made["metadata"]["name"], made["metadata"]["uid"], made["spec"]
+        self.template, self.address, self.directory = template, address, directory
+        self._container = self.spec["containers"][0]
+        self._process: Process | None = None
+        self.environ: dict[str, str] = {}
+        self.command: list[str] = []
+        self.restarts, self.ended_with, self._start_at = 0, 0, 0.0
+        self.told: dict[str, Any] = {}
+
+    def ports(self) -> dict[str, int]:
+        return {each["name"]: each["containerPort"] for each in self._container["ports"]}
+
+    def log(self, *, previous: bool = False) -> Path:
+        return self.directory / ("log.previous" if previous else "log")
+
+    def start(self, places: dict[str, str], environ: dict[str, str]) -> None:
+        """``places`` are where the volumes are, by where the container expects them."""
+        program, *words = self._container["command"]
+        assert program == "clusterregistry"
+        arguments = [self._rewritten(argument, places) for argument in self._container["args"]]
+        accounts = [path for path in places if path.startswith("/var/run/")] if mounting() else []
+        mounted = [part for path in accounts for part in (*mounting(), places[path], path)]
+        self.command = [*mounted, sys.executable, "-m", program, *words, *arguments]
+        self.environ = {**environ, "PYTHONPATH": str(_SOURCES)}
+        self._run()
+
+    def _run(self) -> None:
+        self._process = Process(self.command, log=self.log(), environ=self.environ)
+        self._process.start()
+
+    def _rewritten(self, argument: str, places: dict[str, str]) -> str:
+        name, equals, value = argument.partition("=")
+        if argument == "--bind-address=0.0.0.0":
+            return f"{name}={local(self.address)}"
+        for path, place in places.items():
+            if value == path or value.startswith(path + "/"):
+                return f"{name}={place}{value.removeprefix(path)}"
+        return name + equals + value
+
+    def look(self) -> str:
+        """Starts the container again when it has ended, after a while. Answers what happened, if anything did."""
+        if self._process is None:
+            if time.monotonic() < self._start_at:
+                return ""
+            self._run()
+            return "Started"
+        status = self._process.exit_status()
+        if status is None:
+            return ""
+        self.ended_with, self._process = status, None
+        self.log().rename(self.log(previous=True))
+        self.log().touch()
+        self._start_at = time.monotonic() + _FIRST_BACK_OFF * 2**self.restarts
+        self.restarts += 1
+        return "BackOff"
+
+    def status(self) -> dict[str, Any]:
+        """What a kubelet says of the pod."""
+        ready = self.is_ready()
+        state: dict[str, Any] = {"running": {}}
+        if self._process is None:
+            message = f"back-off restarting failed container={self._container['name']} pod={self.name}"
+            state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        described = {"name": self._container["name"], "image": self._container["image"], "imageID": ""}
+        container = {**described, "ready": ready, "restartCount": self.restarts, "state": state}
+        if self.restarts:
+            container["lastState"] = {"terminated": {"exitCode": self.ended_with, "reason": "Error"}}
+        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        return {
+            "phase": "Running",
+            "podIP": self.address,
+            "podIPs": [{"ip": self.address}],
+            "conditions": conditions,
+            "containerStatuses": [container],
+        }
+
+    def is_told_ready(self) -> bool:
+        """Whether kube-apiserver knows that it is ready."""
+        return any(each["status"] == "True" for each in self.told.get("conditions", []))
+
+    def is_ready(self) -> bool:
+        """What the readiness probe says. Like the kubelet, it does not check certificates."""
+        probe = self._container["readinessProbe"]["httpGet"]
+        assert probe["scheme"] == "HTTPS"
+        connection = http.client.HTTPSConnection(
+            local(self.address), self.ports()[probe["port"]], timeout=5, context=ssl._create_unverified_context()
+        )
+        with contextlib.closing(connection):
+            try:
+                connection.request("GET", probe["path"])
+                return connection.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                return False
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.end()
