@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.api.clients import Client, empty
 from tests.api.in_process import InProcess, InProcessClient
@@ -19,9 +20,9 @@ from tests.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
 
 __all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]  # pytest finds them here
 
-# How long an example takes says more about the machine's load than about the code.
-settings.register_profile("without deadline", deadline=None)
-settings.load_profile("without deadline")
+# How long an example takes says more about what else the machine does than about us.
+settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("without a clock")
 
 C = TypeVar("C", bound=Client)
 
@@ -35,6 +36,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)
     elif CHOSEN:
         terminalreporter.line(f"etcd was that of {BINARIES}={CHOSEN}")
+
+
+def pytest_sessionfinish() -> None:
+    """Ends the etcd that tests share: processes that run a part of the tests end without ``atexit``."""
+    if engine := sys.modules.get("tests.storage.etcd_engine"):
+        engine.SERVER.end()
 
 
 @pytest.fixture(scope="session")
