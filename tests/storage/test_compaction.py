@@ -173,12 +173,21 @@ async def test_writes_and_reads_go_on_during_a_long_compaction(store: Storage) -
     target = await settled(store)
     compaction = asyncio.ensure_future(store.compact(target))
     written: list[int] = []
-    while not compaction.done() or not written:
-        name = names[len(written) % len(names)]
-        revisions[name] = await store.update(name, b"during", expected=revisions[name])
-        assert [item.value for item in (await store.list("/", revision=target)).items] == [b""] * len(names)
-        written.append(revisions[name])
-    await compaction
+    read = 0
+
+    async def keep_writing() -> None:
+        while not compaction.done() or not written:
+            name = names[len(written) % len(names)]
+            revisions[name] = await store.update(name, b"during", expected=revisions[name])
+            written.append(revisions[name])
+
+    async def keep_reading() -> None:
+        nonlocal read
+        while not compaction.done() or not read:
+            assert [item.value for item in (await store.list("/", revision=target)).items] == [b""] * len(names)
+            read += 1
+
+    await asyncio.gather(compaction, keep_writing(), keep_reading())
     await settled(store)
     # An engine that has others do the work may be done at once; one that does it itself must not do it at one go.
     assert len(written) > 1 or not store.sole_writer
