@@ -87,13 +87,14 @@ async def test_a_client_that_leaves_ends_its_stream() -> None:
 
 async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
     made = [b"x" * PIECE] * 400
-    pieces_taken = 0
+    pieces_taken, begun = 0, asyncio.Event()
 
     class Counted(list[bytes]):
         def __iter__(self):  # type: ignore[no-untyped-def]
             nonlocal pieces_taken
             for piece in made:
                 pieces_taken += 1
+                begun.set()
                 yield piece
 
     async def answer(request: Request) -> Answer:
@@ -105,9 +106,7 @@ async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
 
     async with serving(answer) as served, await served.connect() as slow, await served.connect() as other:
         slow.say(get("/large"))
-        async with asyncio.timeout(20):
-            while not pieces_taken:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(begun.wait(), 20)
         await asyncio.sleep(SOON)
         assert pieces_taken < len(made)
         other.say(get("/small"))

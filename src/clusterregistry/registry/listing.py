@@ -162,9 +162,10 @@ async def _selected(store: Store, options: ListOptions, *, revision: int, limit:
     page = None
     if options.visible.names() is None:
         page = await store.labels.page(options.labels, revision=revision, after=after)
+    is_exact = page is not None and options.labels.is_one_narrowing and options.fields.empty
     if page is None:
         page = await _all(store, options, revision=revision, after=after)
-    found = await _filtered(options, page.items, limit=limit)
+    found = page.items[: limit or None] if is_exact else await _filtered(options, page.items, limit=limit)
     if not limit or len(found) < limit:
         return Listed(found, page.revision)
     # As kube-apiserver does: there is a next page as soon as there are objects behind this one, selected or not.

@@ -134,6 +134,11 @@ def test_what_an_index_can_use() -> None:
     assert selector.narrowing == {"a": ("1",), "b": ("2",), "c": ("3", "4")}
 
 
+def test_what_an_index_can_decide() -> None:
+    decided = [parse_label_selector(text).is_one_narrowing for text in ("a=1", "a in (1,2)", "a=1,b=2", "a!=1", "a")]
+    assert decided == [True, True, False, False, False]
+
+
 letters = st.sampled_from(string.ascii_letters + string.digits)
 words = st.builds(lambda a, b, c: a + b + c, letters, st.text(string.ascii_letters + "-_.0", max_size=8), letters)
 keys = words | st.builds("example.com/{}".format, words)

@@ -104,6 +104,11 @@ class LabelSelector:
         """The labels that must have one of some values: enough to narrow a search by an index, not to decide."""
         return {r.key: r.values for r in reversed(self.requirements) if r.operator in ("=", "in")}
 
+    @property
+    def is_one_narrowing(self) -> bool:
+        """Whether it asks for nothing but that: then what an index finds is what it selects."""
+        return len(self.requirements) == 1 and self.requirements[0].operator in ("=", "in")
+
     def matches(self, labels: Labels | None) -> bool:
         return self._match(labels or _NO_LABELS)
 
