@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -277,6 +278,49 @@ async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_tog
     await told()
     assert [client.heard for client in clients] == [[b"ADDED a@1;", b"ADDED b@2;ADDED c@3;"]] * 5
     assert [hub.told(watcher, revision=7) for watcher in joined] == [7] * 5
+    hub.end_all()
+    await asyncio.gather(*waiting)
+
+
+async def several(hub: Hub) -> tuple[list[Client], list[FrameWatcher], list[asyncio.Task[Any]]]:
+    """More clients than a channel tells every change at once."""
+    clients = [Client() for _ in range(3)]
+    joined = [join(hub) for _ in clients]
+    waiting = [asyncio.create_task(watcher.next(30, client)) for watcher, client in zip(joined, clients, strict=True)]
+    await asyncio.sleep(0)
+    return clients, joined, waiting
+
+
+async def test_many_are_told_at_once_what_happens_now_and_then_and_more_after_a_pause(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_FEW", 2)
+    monkeypatch.setattr(watching, "_PAUSE", 3600)
+    clients, joined, waiting = await several(hub)
+    feed.tell(event(None, kv("a", 1), 1))
+    await told()
+    feed.tell(event(None, kv("b", 2), 2))
+    await told()
+    assert [client.heard for client in clients] == [[b"ADDED a@1;"]] * 3
+    assert [hub.told(watcher, revision=2) for watcher in joined] == [1] * 3
+    hub.end_all()
+    await asyncio.gather(*waiting)
+
+
+async def test_after_the_pause_they_are_told_everything_in_order(
+    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_FEW", 2)
+    monkeypatch.setattr(watching, "_PAUSE", 0.01)
+    clients, joined, waiting = await several(hub)
+    for revision in range(1, 21):
+        feed.tell(event(None, kv("a", revision), revision))
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(20):
+        while hub.told(joined[0], revision=20) != 20:  # noqa: ASYNC110 - nobody tells when all were told
+            await asyncio.sleep(0.01)
+    everything = b"".join(b"ADDED a@%d;" % revision for revision in range(1, 21))
+    assert [b"".join(client.heard) for client in clients] == [everything] * 3
     hub.end_all()
     await asyncio.gather(*waiting)
 

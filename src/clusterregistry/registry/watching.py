@@ -26,6 +26,16 @@ Encode = Callable[[str, KeyValue], bytes]
 _AT_A_TIME = 400
 """Watchers that are told before others have their turn: each takes about as long as a tenth of a request."""
 
+_FEW = 10
+"""Watchers up to which a channel tells every change at once."""
+
+_PAUSE = 0.02
+"""Seconds between two times that a channel tells more watchers than these something.
+
+Who changes something now and then is not held up. With many changes a second most of what a watch costs is the waking
+of its client, which may as well hear of two changes at a time.
+"""
+
 _BYTES_AT_A_TIME = 2 * 1024 * 1024
 """Bytes that are written to all of these together, about: with large batches they are fewer."""
 
@@ -53,7 +63,18 @@ def seen_through(options: ListOptions, event: Event) -> Change | None:
 class _Channel:
     """Watchers that are told the same."""
 
-    __slots__ = ("_batch", "_encode", "_frames", "_options", "_rest", "_size", "told", "watchers")
+    __slots__ = (
+        "_alarm",
+        "_batch",
+        "_encode",
+        "_frames",
+        "_options",
+        "_quiet_until",
+        "_rest",
+        "_size",
+        "told",
+        "watchers",
+    )
 
     def __init__(self, options: ListOptions, encode: Encode) -> None:
         self._options = options
@@ -65,11 +86,13 @@ class _Channel:
         self._size = 0
         self._batch: Batch | None = None
         self._rest: Iterator[FrameWatcher] = iter(())
+        self._quiet_until = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def busy(self) -> bool:
         """Whether there is something that not all were told yet."""
-        return self._batch is not None
+        return self._batch is not None or bool(self._frames)
 
     def publish(self, events: Sequence[Event]) -> None:
         """Has all of them told in the loop's next turns: no other request waits for that."""
@@ -78,8 +101,18 @@ class _Channel:
         self._size += sum(len(data) for _, data in frames)
         if self._size > watchers.BYTES_LIMIT or len(self._frames) > watchers.FRAMES_LIMIT:
             self._give_up()
-        elif self._frames and self._batch is None:
-            self._begin()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Begins to tell what there is, unless that is being done, or is not yet to be done."""
+        if not self._frames or self._batch is not None or self._alarm is not None:
+            return
+        loop = asyncio.get_running_loop()
+        if len(self.watchers) <= _FEW or loop.time() >= self._quiet_until:
+            self._begin(loop)
+        else:
+            self._alarm = loop.call_at(self._quiet_until, self._begin, loop)
 
     def _give_up(self) -> None:
         """There are more changes than so many watchers can be told of."""
@@ -87,11 +120,14 @@ class _Channel:
         for watcher in list(self.watchers):
             watcher.abort()
 
-    def _begin(self) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm, self._quiet_until = None, loop.time() + _PAUSE
+        if not self._frames:  # given up meanwhile
+            return
         # Who joins from now on learns of these events from the past, with which a watch begins.
         self._batch, self._rest = Batch(self._frames), iter(list(self.watchers))
         self._frames, self._size = [], 0
-        asyncio.get_running_loop().call_soon(self._tell_some, self._batch)
+        loop.call_soon(self._tell_some, self._batch)
 
     def _tell_some(self, batch: Batch) -> None:
         count = max(1, min(_AT_A_TIME, _BYTES_AT_A_TIME // len(batch.data)))
@@ -102,8 +138,7 @@ class _Channel:
             asyncio.get_running_loop().call_soon(self._tell_some, batch)
             return
         self.told, self._batch = batch.last, None
-        if self._frames:
-            self._begin()
+        self._go_on()
 
 
 class _EventChannel:
