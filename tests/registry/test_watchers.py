@@ -101,6 +101,15 @@ class Client:
         return self.reads
 
 
+async def several(hub: Hub, count: int = 3) -> tuple[list[Client], list[FrameWatcher], list[asyncio.Task[Any]]]:
+    """Clients that keep up, their watchers, and the tasks that wait for these."""
+    clients = [Client() for _ in range(count)]
+    joined = [join(hub) for _ in clients]
+    waiting = [asyncio.create_task(watcher.next(30, client)) for watcher, client in zip(joined, clients, strict=True)]
+    await asyncio.sleep(0)
+    return clients, joined, waiting
+
+
 OUT, IN = {"x": "0"}, {"x": "1"}
 
 
@@ -265,10 +274,7 @@ async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_tog
     hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_AT_A_TIME", 2)
-    clients = [Client() for _ in range(5)]
-    joined = [join(hub) for _ in clients]
-    waiting = [asyncio.create_task(watcher.next(30, client)) for watcher, client in zip(joined, clients, strict=True)]
-    await asyncio.sleep(0)
+    clients, joined, waiting = await several(hub, 5)
     feed.tell(event(None, kv("a", 1), 1))
     await asyncio.sleep(0)
     assert [len(client.heard) for client in clients] == [1, 1, 0, 0, 0]
@@ -280,15 +286,6 @@ async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_tog
     assert [hub.told(watcher, revision=7) for watcher in joined] == [7] * 5
     hub.end_all()
     await asyncio.gather(*waiting)
-
-
-async def several(hub: Hub) -> tuple[list[Client], list[FrameWatcher], list[asyncio.Task[Any]]]:
-    """More clients than a channel tells every change at once."""
-    clients = [Client() for _ in range(3)]
-    joined = [join(hub) for _ in clients]
-    waiting = [asyncio.create_task(watcher.next(30, client)) for watcher, client in zip(joined, clients, strict=True)]
-    await asyncio.sleep(0)
-    return clients, joined, waiting
 
 
 async def test_many_are_told_at_once_what_happens_now_and_then_and_more_after_a_pause(

@@ -123,18 +123,14 @@ class _Plain:
         return self._wire.write_at_once(batch.data)
 
 
-class _Chunks:
+class _Chunks(_Plain):
     """An outlet that makes a chunk of each piece."""
 
-    __slots__ = ("_wire",)
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    __slots__ = ()
 
     async def send(self, data: bytes) -> None:
-        await self._wire.drain()
-        if data and not self._wire.lost:
-            self._wire.write(_chunk(data))
+        if data:  # an empty chunk would be the last one
+            await super().send(_chunk(data))
 
     def offer(self, batch: Batch) -> bool:
         chunk = batch.on_the_wire
