@@ -269,6 +269,8 @@ BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3
 
 
 @given(st.text(alphabet="AQab9+/=-_ \n", max_size=12))
+@example("9999=")
+@example("9999====")
 def test_base64_is_what_the_reference_takes_for_it(text: str) -> None:
     assert (errors(spec={"bundle": text}) == []) is bool(BASE64.fullmatch(text))
 

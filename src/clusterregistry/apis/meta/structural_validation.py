@@ -268,6 +268,8 @@ _TIME_OF_DAY = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0
 
 def _is_base64(text: str) -> bool:
     """Standard base64 with padding, and something in it: for go-openapi the empty string is none."""
+    if len(text) % 4 or text.endswith("==="):
+        return False  # padding behind a whole number of groups is not noticed by what follows
     try:
         return bool(binascii.a2b_base64(text, strict_mode=True))
     except ValueError:
