@@ -58,6 +58,8 @@ def test_pretty_text_is_indented_by_two() -> None:
         (b'[[{"a":1,"a":2}]]', ["[0][0].a"], [[{"a": 2}]]),
         (b'{"a":{"b":1,"b":2},"a":{"c":1,"c":1}}', ["a.b", "a", "a.c"], {"a": {"c": 1}}),
         (b'{"\\u0061":1,"a":2}', ["a"], {"a": 2}),
+        (b'{"a":1,"a":"\\u0022\\u0022"}', ["a"], {"a": '""'}),
+        (b'{"a\\"b":1, "a\\"b":2}', ['a"b'], {'a"b': 2}),
     ],
 )
 def test_duplicates_are_named_in_document_order_and_the_last_wins(

@@ -135,9 +135,10 @@ def _compare_maps(
         before = old.get(name, _ABSENT)
         if before is not after and name not in hidden and before != after:
             _record(parts_of(name), "f:" + name, before, after, changes)
-    for name, before in old.items():
-        if name not in new and name not in hidden:
-            _record(parts_of(name), "f:" + name, before, _ABSENT, changes)
+    if not old.keys() <= new.keys():  # rarely, and to know costs less than to look at each
+        for name, before in old.items():
+            if name not in new and name not in hidden:
+                _record(parts_of(name), "f:" + name, before, _ABSENT, changes)
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.schemas import Array, Boolean, Integer, IntOrString, Map, Object, String

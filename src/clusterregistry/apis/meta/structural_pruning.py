@@ -17,6 +17,8 @@ Pruner = Callable[[Any], list[str] | None]
 Renamer = Callable[[Any], list[str] | None]
 
 _COMPOUND = frozenset((dict, list))
+_TIDY = frozenset((str, bool))
+"""Types of values that are never changed, whatever the schema says."""
 
 
 def compile_pruner(schema: Schema, untouched: frozenset[str] = frozenset()) -> Pruner:
@@ -69,11 +71,14 @@ def prune_everything(value: Any) -> list[str] | None:
 
 def _object_pruner(schema: schemas.Object, untouched: frozenset[str]) -> Pruner:
     pruners = {name: compile_pruner(field) for name, field in schema.fields.items()} | dict.fromkeys(untouched, _leave)
+    known = pruners.keys()
     integral = {name for name, field in schema.fields.items() if _holds_integers(field)}
 
     def prune(value: Any) -> list[str] | None:
         if type(value) is not dict:
             return prune_everything(value)
+        if value.keys() <= known and _TIDY.issuperset(map(type, value.values())):
+            return None  # as most are, and found out without a loop of ours
         unknown: list[str] = []
         dropped: list[str] = []
         for key, item in value.items():
@@ -102,6 +107,8 @@ def _map_pruner(schema: schemas.Map) -> Pruner:
     def prune(value: Any) -> list[str] | None:
         if type(value) is not dict:
             return prune_everything(value)
+        if _TIDY.issuperset(map(type, value.values())):
+            return None
         unknown: list[str] = []
         dropped: list[str] = []
         for key, item in value.items():
@@ -155,9 +162,8 @@ def _object_renamer(schema: schemas.Object) -> Renamer | None:
         if type(value) is not dict:
             return None
         warnings: list[str] = []
-        for old, new in spellings.items():
-            if old in value:
-                warnings.append(_rename_one(value, old, new))
+        if not spellings.keys().isdisjoint(value):
+            warnings = [_rename_one(value, old, new) for old, new in spellings.items() if old in value]
         for name, renamer in below.items():
             if name in value and (found := renamer(value[name])):
                 warnings.extend(f".{name}{text}" for text in found)
