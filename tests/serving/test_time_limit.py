@@ -55,6 +55,32 @@ async def test_nobody_gets_more_time_than_the_server_gives(query: str) -> None:
     assert refused.value.code == 504
 
 
+async def test_each_of_many_has_its_time_and_so_has_who_comes_after_them() -> None:
+    limited = time_limit.filter_for(0.001)(never)
+    for _ in range(2):
+        many = (answered(limited(Asked("POST", ""))) for _ in range(3))
+        ends = await asyncio.gather(*map(asyncio.ensure_future, many), return_exceptions=True)
+        assert [end.code for end in ends if isinstance(end, errors.APIError)] == [504] * 3
+
+
+async def test_who_is_answered_in_time_goes_on_after_it() -> None:
+    limited = time_limit.filter_for(0.001)
+    assert (await answered(limited(at_once)(Asked("POST", "")))).status == 200
+    with pytest.raises(errors.APIError):
+        await asyncio.ensure_future(answered(limited(never)(Asked("POST", ""))))
+    present = asyncio.current_task()
+    assert present is not None
+    assert not present.cancelling()
+
+
+async def test_a_request_that_others_end_is_not_said_to_be_late() -> None:
+    request = asyncio.ensure_future(answered(time_limit.filter_for(LONG)(never)(Asked("POST", ""))))
+    await asyncio.sleep(0)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+
+
 @pytest.mark.parametrize("query", ["watch=1&timeout=1ns", "watch=true&timeout=soon"])
 async def test_a_watch_has_its_own_time(query: str) -> None:
     assert (await answered(time_limit.filter_for(LONG)(at_once)(Asked("GET", query)))).status == 200

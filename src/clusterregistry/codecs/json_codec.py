@@ -89,10 +89,10 @@ def encode_pretty(value: Any) -> bytes:
 
 
 def _lost_nothing(body: bytes, encoded: bytes) -> bool:
-    """Whether a body says no more than the value that was read from it, which has no key twice.
+    r"""Whether a body says no more than the value that was read from it, which has no key twice.
 
-    However it is spaced, it has as many quotes then. A quote within a text counts in both: all write it as ``\\"``, but
-    for those who write ``\\u0022``, and of those nothing is known.
+    However it is spaced, it has as many quotes then. A quote within a text counts in both: all write it as ``\"``, but
+    for those who write ``\u0022``, and of those nothing is known.
     """
     return body.count(b'"') == encoded.count(b'"') and body.find(b"\\u") < 0
 

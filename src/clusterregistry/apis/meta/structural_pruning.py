@@ -6,7 +6,7 @@ texts that begin with one, and each level puts itself in front of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from clusterregistry.apis.meta import schemas
@@ -78,26 +78,30 @@ def _object_pruner(schema: schemas.Object, untouched: frozenset[str]) -> Pruner:
         if type(value) is not dict:
             return prune_everything(value)
         if value.keys() <= known and _TIDY.issuperset(map(type, value.values())):
-            return None  # as most are, and found out without a loop of ours
-        unknown: list[str] = []
-        dropped: list[str] = []
-        for key, item in value.items():
-            pruner = pruners.get(key)
-            if pruner is None:
-                unknown.append(f".{key}")
-                dropped.append(key)
-            elif item is None:
-                dropped.append(key)
-            elif type(item) in _COMPOUND:
-                if found := pruner(item):
-                    unknown.extend(f".{key}{path}" for path in found)
-            elif key in integral:
-                value[key] = whole(item)
-        for key in dropped:
-            del value[key]
-        return unknown or None
+            return None  # as many are, and found out without a loop of ours
+        return _prune_fields(value, pruners, integral)
 
     return prune
+
+
+def _prune_fields(value: dict[str, Any], pruners: Mapping[str, Pruner], integral: Container[str]) -> list[str] | None:
+    unknown: list[str] = []
+    dropped: list[str] = []
+    for key, item in value.items():
+        pruner = pruners.get(key)
+        if pruner is None:
+            unknown.append(f".{key}")
+            dropped.append(key)
+        elif item is None:
+            dropped.append(key)
+        elif type(item) in _COMPOUND:
+            if found := pruner(item):
+                unknown.extend(f".{key}{path}" for path in found)
+        elif key in integral:
+            value[key] = whole(item)
+    for key in dropped:
+        del value[key]
+    return unknown or None
 
 
 def _map_pruner(schema: schemas.Map) -> Pruner:

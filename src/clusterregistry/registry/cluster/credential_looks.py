@@ -152,7 +152,7 @@ def _encoded_in(text: str) -> str:
         content = _decoded("".join(text.split())).decode()
     except UnicodeDecodeError:
         return ""
-    what = _by_looks(content)
+    what = _by_looks(content, _hinted(content, _HINTS))
     return f"{what}, encoded" if what else ""
 
 

@@ -7,6 +7,7 @@ than the server's own limit for whatever is longer, zero or negative.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.durations import parse_duration
@@ -19,14 +20,26 @@ _QUICK = frozenset({"get", "list"})
 
 
 def filter_for(seconds: float) -> Filter:
+    deadlines = _Deadlines(seconds)
+
     def wrap(inner: Handler) -> Handler:
-        async def limited(request: Request, allowed: float) -> Answer:
+        async def limited(request: Request) -> Answer:
+            task = deadlines.begin()
             try:
-                async with asyncio.timeout(allowed):
+                return await answered(inner(request))
+            except asyncio.CancelledError:
+                if deadlines.ended(task):
+                    raise _too_late() from None
+                raise
+            finally:
+                deadlines.forget(task)
+
+        async def limited_to(wished: float, request: Request) -> Answer:
+            try:
+                async with asyncio.timeout(wished):
                     return await answered(inner(request))
             except TimeoutError:
-                message = "request did not complete within the allotted timeout"
-                raise errors.timeout(message, retry_after=1) from None
+                raise _too_late() from None
 
         def handle(request: Request) -> Reply:
             verb, query_string = request.info.verb, request.query_string
@@ -34,12 +47,60 @@ def filter_for(seconds: float) -> Filter:
                 return inner(request)
             wished = _wished(request) if _may_wish(query_string) else 0.0
             if 0 < wished < seconds:
-                return limited(request, wished)
-            return inner(request) if verb in _QUICK else limited(request, seconds)
+                return limited_to(wished, request)
+            return inner(request) if verb in _QUICK else limited(request)
 
         return handle
 
     return wrap
+
+
+class _Deadlines:
+    """Ends requests that take longer than any may take.
+
+    All have the same time, so it is up for them in the order in which they began, and one timer does for all of them.
+    A timer for each is a twentieth of what a write costs.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._due: dict[asyncio.Task[Any], float] = {}
+        """In the order in which they began."""
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> asyncio.Task[Any]:
+        """From now on the time of the present task counts."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is None:
+            raise RuntimeError("only a task can be ended")
+        self._due[task] = loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._end_late_ones)
+        return task
+
+    def ended(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled from here, and by nobody else."""
+        return task in self._late and task.uncancel() == 0
+
+    def forget(self, task: asyncio.Task[Any]) -> None:
+        del self._due[task]
+        self._late.discard(task)
+
+    def _end_late_ones(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        for task, due in self._due.items():
+            if due > loop.time():
+                self._timer = loop.call_at(due, self._end_late_ones)
+                return
+            if task not in self._late:
+                self._late.add(task)
+                task.cancel()
+
+
+def _too_late() -> errors.APIError:
+    return errors.timeout("request did not complete within the allotted timeout", retry_after=1)
 
 
 def _may_wish(query_string: bytes) -> bool:

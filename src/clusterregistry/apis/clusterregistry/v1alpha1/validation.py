@@ -8,7 +8,6 @@ from __future__ import annotations
 import binascii
 import re
 import socket
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -26,7 +25,8 @@ _HOSTNAME = re.compile(
     r"(?:[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.?"
 )
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
-_PORT = re.compile(r"[0-9]{1,5}")
+_HOST_AND_PORT = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::([0-9]{1,5}))?")
+"""An address in brackets, or a host; and a port."""
 _PEM_BLOCK = re.compile(rb"-----BEGIN ([^\r\n]*?)-----.*?-----END \1-----", re.DOTALL)
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [^\r\n]*PRIVATE KEY( BLOCK)?-----")
 
@@ -41,7 +41,7 @@ def validate_spec(cluster: dict[str, Any], old: dict[str, Any] | None = None) ->
     if old and endpoints == _endpoints(old):
         return errors
     for index, endpoint in enumerate(_items(endpoints, "serverEndpoints")):
-        errors += _validate_endpoint(endpoint, f"{ENDPOINTS}.serverEndpoints[{index}]")
+        errors += _endpoint_errors(endpoint, index)
     bundle = endpoints.get("caBundle")
     if isinstance(bundle, str) and (wrong := ca_bundle_error(bundle)):
         errors.append(_undisclosed(f"{ENDPOINTS}.caBundle", wrong))
@@ -116,13 +116,15 @@ def _is_certificate(pem: bytes) -> bool:
     return True
 
 
-def _validate_endpoint(endpoint: dict[str, Any], path: str) -> Iterator[FieldError]:
+def _endpoint_errors(endpoint: dict[str, Any], index: int) -> list[FieldError]:
+    errors: list[FieldError] = []
     cidr, address = endpoint.get("clientCIDR"), endpoint.get("serverAddress")
     if isinstance(cidr, str) and cidr and (wrong := client_cidr_error(cidr)):
-        yield field_errors.invalid(f"{path}.clientCIDR", cidr, wrong)
+        errors.append(field_errors.invalid(f"{ENDPOINTS}.serverEndpoints[{index}].clientCIDR", cidr, wrong))
     if isinstance(address, str) and address and (wrong := server_address_error(address)):
-        where = f"{path}.serverAddress"
-        yield _undisclosed(where, wrong) if "@" in address else field_errors.invalid(where, address, wrong)
+        where = f"{ENDPOINTS}.serverEndpoints[{index}].serverAddress"
+        errors.append(_undisclosed(where, wrong) if "@" in address else field_errors.invalid(where, address, wrong))
+    return errors
 
 
 def _undisclosed(path: str, detail: str) -> FieldError:
@@ -151,16 +153,13 @@ def _is_url_host(url: SplitResult) -> bool:
 
 
 def _is_host_and_port(address: str) -> bool:
-    if address.startswith("["):
-        host, bracket, rest = address[1:].partition("]")
-        return bool(bracket) and _is_ip(host) and ":" in host and (not rest or _is_port_suffix(rest))
-    host, colon, port = address.partition(":")
-    return _is_host(host) and (not colon or _is_port_suffix(colon + port))
-
-
-def _is_port_suffix(suffix: str) -> bool:
-    digits = suffix[1:]
-    return suffix[0] == ":" and bool(_PORT.fullmatch(digits)) and 1 <= int(digits) <= _HIGHEST_PORT
+    match = _HOST_AND_PORT.fullmatch(address)
+    if match is None:
+        return False
+    bracketed, host, port = match.groups()
+    if port is not None and not 1 <= int(port) <= _HIGHEST_PORT:
+        return False
+    return _is_host(host) if bracketed is None else ":" in bracketed and _is_ip(bracketed)
 
 
 def _is_host(host: str) -> bool:
