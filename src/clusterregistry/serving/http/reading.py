@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import httptools
 
 from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.repeating import KnownHead
 from clusterregistry.serving.http.wire import Wire
 
 HEADERS_LIMIT = 1024 * 1024
@@ -45,6 +46,7 @@ class RequestReader:
         "_deaf",
         "_headers",
         "_held",
+        "_known",
         "_method",
         "_parser",
         "_repeated",
@@ -67,6 +69,7 @@ class RequestReader:
         """Whether the last request is complete, its body included."""
         self._wire = wire
         self._parser = httptools.HttpRequestParser(self)
+        self._known = KnownHead()
         self._count = 0
         self._current: Incoming | None = None
         self._deaf = False
@@ -83,10 +86,12 @@ class RequestReader:
             return
         if len(self.requests) > 1:
             self._hold(data)
-        elif len(data) <= _SLICE:
-            self._parse(data)
-        else:
+        elif len(data) > _SLICE:
             self._parse_slices(data)
+        elif self.between_messages:
+            self._parse_known(data)
+        else:
+            self._parse(data)
 
     def go_on(self) -> None:
         """A request was answered and removed: looks at what was held back meanwhile."""
@@ -103,6 +108,19 @@ class RequestReader:
     def _hold(self, data: bytes) -> None:
         self._held += data
         self._wire.hold(len(data))
+
+    def _parse_known(self, data: bytes) -> None:
+        """Parses what begins with a request, unless it has nothing new but its URL."""
+        url = self._known.url_in(data)
+        if url is not None:
+            self._headers, self._repeated = self._known.headers()
+            self._begin("GET", url)
+            self.on_message_complete()
+            return
+        before = len(self.requests)
+        self._parse(data)
+        if self.between_messages and len(self.requests) == before + 1:
+            self._known.learn(data, self._headers, self._repeated)
 
     def _parse_slices(self, data: bytes) -> None:
         for start in range(0, len(data), _SLICE):
@@ -168,21 +186,18 @@ class RequestReader:
         self._unparsed = self._count = 0
         parser = self._parser
         method, self._method = self._method or parser.get_method().decode(), ""
-        path, query_string = _split(self._url)
         keep_alive = parser.should_keep_alive()
-        self._current = Incoming(
-            self._wire,
-            method,
-            path,
-            query_string,
-            self._headers,
-            self._repeated,
-        )
+        request = self._begin(method, self._url)
         if self._is_old(keep_alive=keep_alive):
-            self._current.keep_alive = self._current.takes_chunks = False
+            request.keep_alive = request.takes_chunks = False
         elif not keep_alive or parser.should_upgrade():
-            self._current.keep_alive = False
-        self.requests.append(self._current)
+            request.keep_alive = False
+
+    def _begin(self, method: str, url: bytes) -> Incoming:
+        path, query_string = _split(url)
+        request = self._current = Incoming(self._wire, method, path, query_string, self._headers, self._repeated)
+        self.requests.append(request)
+        return request
 
     def _is_old(self, *, keep_alive: bool) -> bool:
         """Whether it is HTTP/1.0. Kept alive, that says so in a header: all others need not be asked."""
