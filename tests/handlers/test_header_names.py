@@ -29,6 +29,15 @@ def test_another_header_is_left_alone(name: str) -> None:
     assert request.header_values(name.lower()) == ["value", "again"]
 
 
+def test_what_is_remembered_of_names_that_clients_choose_is_bounded() -> None:
+    names = HeaderNames(("a",), beginnings=("b-",))
+    for number in range(1000):
+        assert names.found_in((b"a", b"b-%d" % number, b"c-%d" % number)) == {b"a", b"b-%d" % number}
+    assert names.found_in((b"a", b"c" * 100_000)) == {b"a"}
+    assert len(names._found) <= 256
+    assert all(sum(map(len, given)) <= 2048 for given in names._found)
+
+
 def test_headers_that_begin_alike_keep_their_order_and_repetitions() -> None:
     request = BareRequest(("X-A-One", "1"), ("Y", "y"), ("x-a-two", "2"), ("X-A-ONE", "3"))
     assert request.headers_beginning("x-a-") == [("one", "1"), ("two", "2"), ("one", "3")]

@@ -136,7 +136,7 @@ class Request(abc.ABC):
 
     def mentions(self, headers: HeaderNames) -> bool:
         """Whether one of these headers is there at all."""
-        return headers.any_in(self._headers)
+        return bool(headers.found_in(self._headers))
 
     def drop_headers(self, headers: HeaderNames) -> None:
         """Removes these headers: nobody further inwards is to see them."""
