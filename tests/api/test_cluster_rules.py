@@ -151,6 +151,14 @@ CHANGES: dict[str, Callable[[Client], Answer]] = {
     "put null": lambda client: client.put(path_of("id"), {**cluster("id"), "spec": {"clusterID": None}}),
     "put without spec": lambda client: client.put(path_of("id"), cluster("id", provider=None)),
     "patch another": lambda client: client.patch(path_of("id"), {"spec": {"clusterID": "two"}}),
+    "patch by moving": lambda client: client.patch(
+        path_of("id"),
+        [
+            {"op": "move", "from": "/spec", "path": "/status"},
+            {"op": "add", "path": "/spec", "value": {"clusterID": "two"}},
+        ],
+        kind=JSON_PATCH,
+    ),
     "patch away": lambda client: client.patch(path_of("id"), {"spec": {"clusterID": None}}),
     "patch the spec away": lambda client: client.patch(path_of("id"), {"spec": None}),
     "strategic patch away": lambda client: client.patch(

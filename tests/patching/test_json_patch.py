@@ -248,3 +248,11 @@ def test_members_that_no_operation_has_are_named() -> None:
         'json patch unknown field "[1].extra"',
         'json patch unknown field "[1].other"',
     ]
+
+
+def test_what_was_moved_shares_nothing_with_the_document_before() -> None:
+    document = {"a": {"b": {"c": 1}}, "d": {"e": {}}}
+    patched = json_patch.apply(document, [{"op": "move", "from": "/a/b", "path": "/d/b"}])
+    assert patched == {"a": {}, "d": {"e": {}, "b": {"c": 1}}}
+    patched["d"]["b"].clear()
+    assert document == {"a": {"b": {"c": 1}}, "d": {"e": {}}}

@@ -48,7 +48,8 @@ def apply(document: Any, patch: Any) -> Any:
         raise PatchFailed("the patched document is nested too deeply") from None
     if any(_nests(operation) for operation in operations) and too_deep(application.root):
         raise PatchFailed("the patched document is nested too deeply")
-    return application.root
+    # What stands elsewhere now may mean something else there: who changes it must not change the former document.
+    return orjson.loads(_encoded(application.root)) if application.moved else application.root
 
 
 def unknown_fields(patch: Any) -> list[str]:
@@ -105,6 +106,8 @@ class _Application:
         self.root = document
         self._own: dict[int, _Container] = {}
         self._copied_bytes = 0
+        self.moved = False
+        """Whether parts of the document may stand elsewhere now."""
 
     def run(self, operation: Operation) -> None:
         kind = operation.get("op")
@@ -136,6 +139,7 @@ class _Application:
 
     def move(self, operation: Operation) -> None:
         value = self._take(_pointer(operation, "from"))
+        self.moved = self.moved or isinstance(value, (dict, list))
         self._insert(_pointer(operation, "path"), value)
 
     def copy(self, operation: Operation) -> None:
@@ -153,10 +157,7 @@ class _Application:
 
     def _duplicate(self, value: Any) -> Any:
         """A copy that shares nothing: later operations may change one of the two in place."""
-        try:
-            data = orjson.dumps(value)
-        except TypeError:
-            raise PatchFailed("the patched document is nested too deeply") from None
+        data = _encoded(value)
         self._copied_bytes += len(data)
         if self._copied_bytes > MAX_COPIED_BYTES:
             raise PatchFailed(
@@ -223,6 +224,13 @@ _OPERATIONS: dict[str | None, Callable[[_Application, Operation], None]] = {
     "copy": _Application.copy,
     "test": _Application.test,
 }
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        raise PatchFailed("the patched document is nested too deeply") from None
 
 
 def _pointer(operation: Operation, name: str) -> str:
