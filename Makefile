@@ -1,6 +1,11 @@
 # The one entry point for people and for CI. `make` alone lists what there is.
 
-PYTHON ?= python3
+# The Python that the system comes with, if it is new enough: distributions build theirs with profile-guided
+# optimization, and the server takes a tenth less CPU with it than with one that pyenv has built, say.
+ifndef PYTHON
+PYTHON := $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo /usr/bin/python3 || echo python3)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -31,6 +36,8 @@ help: ## List these targets
 
 .PHONY: setup
 setup: $(READY) ## Make .venv with everything that is needed, exactly as locked
+	@# Also where Python is told to write none (PYTHONDONTWRITEBYTECODE): without it each start takes twice as long.
+	@$(BIN)/python -m compileall -q src
 
 # The stamp is written last: whatever was interrupted before it is done again.
 $(READY): requirements.lock pyproject.toml
@@ -38,7 +45,7 @@ $(READY): requirements.lock pyproject.toml
 	  || { echo "Python 3.11 or newer is needed; choose one with: make setup PYTHON=python3.12" >&2; exit 1; }
 	@rm -f $@
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-	  echo "==> Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv --clear $(VENV); fi
+	  echo "==> Making $(VENV) with $$($(PYTHON) --version), $(PYTHON)"; $(PYTHON) -m venv --clear $(VENV); fi
 	@echo "==> Installing what requirements.lock names"
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@echo "==> Installing cluster-registry itself, as a link to src/"

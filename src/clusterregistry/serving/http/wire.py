@@ -48,7 +48,8 @@ class Wire:
 
     def close(self) -> None:
         """Closes once everything is written. Whatever still comes is read and dropped, so that nothing is reset."""
-        self._transport.close()
+        if not self._transport.is_closing():  # asyncio's own forgets the connection when it is told so twice
+            self._transport.close()
 
     def abort(self) -> None:
         """Ends the connection at once, whatever waits to be written: for clients that do not read."""
