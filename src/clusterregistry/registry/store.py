@@ -46,7 +46,6 @@ T = TypeVar("T")
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _GENERATE_ATTEMPTS = 8
 _DELETES_AT_ONCE = 100
-_UNVERSIONED = frozenset({"metadata", "status"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +286,7 @@ class Store:
     def _update_errors(self, obj: Object, old: Object, strategy: Strategy) -> list[FieldError]:
         """As kube-apiserver does: registry and strategy both validate metadata, and the answer has causes twice."""
         metadata = obj["metadata"]
-        common = object_meta_validation.validate_create(metadata, self.resource.names, known=old["metadata"])
-        changed = object_meta_validation.validate_update(metadata, old["metadata"])
+        common, changed = object_meta_validation.validate_update(metadata, old["metadata"], self.resource.names)
         particular = strategy.validate_update(obj, old)
         if not self.resource.native:
             return common + changed + changed + particular
@@ -421,7 +419,7 @@ class Store:
 
 def _desired(obj: Object) -> Object:
     """What counts for the generation: everything but metadata and status."""
-    return {key: value for key, value in obj.items() if key not in _UNVERSIONED}
+    return {**obj, "metadata": None, "status": None}
 
 
 def _keep_idle_times(obj: Object, old: Object) -> None:

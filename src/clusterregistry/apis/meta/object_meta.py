@@ -44,15 +44,13 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
         return Decoded({}, unknown)
     if type(metadata) is not dict:
         raise MetadataError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
-    decoded: Metadata = {}
-    known = known or {}
-    for key in sorted(metadata):
-        given, field = metadata[key], _FIELDS.get(key)
+    before = known or {}
+    decoded = {key: given for key, given in metadata.items() if given is before.get(key, _ABSENT)}
+    for key in sorted(metadata.keys() - decoded.keys()):
+        field = _FIELDS.get(key)
         if field is None:
             unknown.append(f"metadata.{key}")
-        elif given is known.get(key, _ABSENT):
-            decoded[key] = given
-        elif (value := field(given, key, unknown)) is not None:
+        elif (value := field(metadata[key], key, unknown)) is not None:
             decoded[key] = value
     return Decoded(decoded, unknown)
 

@@ -5,6 +5,8 @@ All functions take metadata as ``object_meta.decode`` leaves it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.names import SUBDOMAINS, NameRule, label_key_errors, label_value_errors, size
@@ -25,38 +27,45 @@ _STANDARD_FINALIZERS = frozenset((ORPHAN, FOREGROUND, "kubernetes"))
 _SERVER_SET = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def validate_create(
-    metadata: Metadata, names: NameRule = SUBDOMAINS, *, known: Metadata | None = None
-) -> list[FieldError]:
-    """What is wrong with the metadata of a new, root-scoped object whose name is already generated.
+class Changed(NamedTuple):
+    """What is wrong with metadata after a change: with all of it, and with the change. They have much in common."""
 
-    Or with that of any object, as a whole: then ``known`` is what was validated before.
-    """
-    errors = _validate_names(metadata, names)
-    if metadata.get("namespace"):
-        errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
-    if (generation := metadata.get("generation", 0)) < 0:
-        detail = "must be greater than or equal to 0"
-        errors.append(field_errors.invalid("metadata.generation", generation, detail))
-    errors += _validate_common(metadata, known)
-    if finalizers := metadata.get("finalizers"):
-        errors += validate_finalizers(finalizers)
-    return errors
+    whole: list[FieldError]
+    change: list[FieldError]
 
 
-def validate_update(metadata: Metadata, old: Metadata) -> list[FieldError]:
+def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
+    """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
+    return _validate_new(metadata, names, common=_validate_common(metadata, {}))
+
+
+def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMAINS) -> Changed:
     """What is wrong with changed metadata.
 
-    Resource version and generation are the store's to compare. Finalizer names are not checked again: as in
-    kube-apiserver an update only warns of them.
+    Resource version and generation are the store's to compare. The names of finalizers are no matter of the change: as
+    in kube-apiserver an update only warns of them.
     """
+    common = _validate_common(metadata, old)
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(metadata, old)
     for key in _SERVER_SET:
         if metadata.get(key) != old.get(key):
             errors.append(field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable"))
-    return errors + _validate_common(metadata, old)
+    return Changed(_validate_new(metadata, names, common=common), errors + common)
+
+
+def _validate_new(metadata: Metadata, names: NameRule, *, common: list[FieldError]) -> list[FieldError]:
+    errors = _validate_names(metadata, names)
+    if metadata.get("namespace"):
+        errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
+    if (generation := metadata.get("generation", 0)) < 0:
+        detail = "must be greater than or equal to 0"
+        errors.append(field_errors.invalid("metadata.generation", generation, detail))
+    errors += common
+    if finalizers := metadata.get("finalizers"):
+        errors += validate_finalizers(finalizers)
+    return errors
 
 
 def finalizer_warnings(metadata: Metadata, old: Metadata | None = None) -> list[str]:
@@ -107,9 +116,8 @@ def _validate_names(metadata: Metadata, names: NameRule) -> list[FieldError]:
     return errors
 
 
-def _validate_common(metadata: Metadata, old: Metadata | None = None) -> list[FieldError]:
+def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
     """What create and update share. Labels and annotations that did not change are known to be good."""
-    known = old or {}
     errors: list[FieldError] = []
     if metadata.get("clusterName"):
         detail = "may not be set; objects are named by metadata.name"

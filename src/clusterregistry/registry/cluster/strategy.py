@@ -57,10 +57,11 @@ class ClusterStrategy:
 
     def _findings(self, obj: Object, old: Object | None) -> list[lint.Finding]:
         before: Object = old or {}
+        metadata, metadata_before = _map(obj.get("metadata")), _map(before.get("metadata"))
         return lint.inspect(
             spec=_changed(obj.get("spec"), before.get("spec")),
-            labels=_changed(_of_metadata(obj, "labels"), _of_metadata(before, "labels")),
-            annotations=_changed(_of_metadata(obj, "annotations"), _of_metadata(before, "annotations")),
+            labels=_changed(metadata.get("labels"), metadata_before.get("labels")),
+            annotations=_changed(metadata.get("annotations"), metadata_before.get("annotations")),
         )
 
 
@@ -96,7 +97,7 @@ class ClusterStatusStrategy:
 
 def _merged_metadata(metadata: Any, old: Object) -> Object:
     """The old metadata, but for what the request itself is about: its precondition and who manages what."""
-    given = metadata if isinstance(metadata, dict) else {}
+    given = _map(metadata)
     kept = {key: value for key, value in old.items() if key not in ("resourceVersion", "managedFields")}
     return kept | {key: given[key] for key in ("resourceVersion", "managedFields") if key in given}
 
@@ -106,6 +107,5 @@ def _changed(value: Any, before: Any) -> Any:
     return None if value == before else value
 
 
-def _of_metadata(obj: Object, name: str) -> Any:
-    metadata = obj.get("metadata")
-    return metadata.get(name) if isinstance(metadata, dict) else None
+def _map(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
