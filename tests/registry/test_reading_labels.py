@@ -7,7 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from clusterregistry.registry.objects import decoded, labels_of, served_metadata, served_metadata_size, served_size
+from clusterregistry.registry.objects import (
+    decoded,
+    decoded_to_read,
+    labels_of,
+    served_all,
+    served_metadata,
+    served_metadata_size,
+    served_size,
+)
 from clusterregistry.registry.objects import served as served_bytes
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import to_stored
@@ -34,6 +42,7 @@ OBJECTS = [
     stored(managedFields=FIELDS),
     stored(annotations={"labels": TRICKY, TRICKY: "{}", "managedFields": "[]"}),
     stored(annotations={"labels": TRICKY, "managedFields": "["}, labels=LABELS, managedFields=FIELDS),
+    stored(managedFields=FIELDS, ownerReferences=[{"kind": "Fleet", "name": '],"name":', "uid": "u-2"}]),
     stored(finalizers=["labels", TRICKY], ownerReferences=[{"kind": TRICKY, "uid": "}"}], labels=LABELS),
 ]
 
@@ -45,11 +54,24 @@ def test_labels_are_those_of_the_metadata(kv: KeyValue) -> None:
 
 @pytest.mark.parametrize("kv", OBJECTS)
 def test_metadata_is_that_of_the_object(kv: KeyValue) -> None:
-    assert b"".join(*served_metadata([kv])) == orjson.dumps(decoded(kv)["metadata"])
+    assert served_metadata([kv]) == [orjson.dumps(decoded(kv)["metadata"])]
+
+
+@pytest.mark.parametrize("kv", OBJECTS)
+def test_what_is_read_of_an_object_is_all_but_who_owns_it_and_its_version(kv: KeyValue) -> None:
+    wanted = decoded(kv)
+    wanted["metadata"].pop("managedFields", None)
+    wanted["metadata"].pop("resourceVersion")
+    assert decoded_to_read(kv) == wanted
+
+
+def test_many_are_served_as_each_is() -> None:
+    items = [*OBJECTS, KeyValue("/new", OBJECTS[0].value, 0)]
+    assert served_all(items) == list(map(served_bytes, items))
 
 
 def test_sizes_are_those_of_what_is_served() -> None:
     items = [KeyValue(kv.key, kv.value, 7**number) for number, kv in enumerate(OBJECTS)]
     assert served_size(items) == sum(len(served_bytes(kv)) for kv in items)
-    assert served_metadata_size(items) == sum(len(b"".join(parts)) for parts in served_metadata(items))
+    assert served_metadata_size(items) == sum(map(len, served_metadata(items)))
     assert served_size([]) == served_metadata_size([]) == 0

@@ -37,25 +37,30 @@ class Form(Protocol):
 
 
 class Included(Protocol):
-    """What the rows of a table bring along of their objects."""
+    """What the rows of a table bring along of their objects: ``before`` and ``behind`` stand around each."""
 
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        """JSON for each, yet to be joined."""
+    before: bytes
+    behind: bytes
+
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        """What stands between these for each object."""
         ...
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        """How many bytes these are in all."""
+        """How many bytes all of that is."""
         ...
 
 
 class StoredObjects:
     """The objects themselves, in the version in which they are stored."""
 
+    before = behind = b""
+
     def join(self, items: Sequence[KeyValue]) -> bytes:
         return b",".join([b"", *served_all(items)])
 
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        return [(obj,) for obj in served_all(items)]
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        return served_all(items)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return served_size(items)
@@ -64,40 +69,42 @@ class StoredObjects:
 class ConvertedObjects:
     """The objects themselves, in another version."""
 
+    before = behind = b""
+
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *[self._scope.object_bytes(kv) for kv in items]])
+        return b",".join([b"", *self.parts(items)])
 
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        return [(self._scope.object_bytes(kv),) for kv in items]
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        return [self._scope.object_bytes(kv) for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        return sum(len(self._scope.object_bytes(kv)) for kv in items)
+        return sum(map(len, self.parts(items)))
 
 
 class PartialObjects:
     """PartialObjectMetadata: objects of which there is nothing but the metadata."""
 
+    behind = b"}"
+
     def __init__(self, scope: Scope, *, version: str) -> None:
         self._scope = scope
-        self._head = partial_head(version)
+        self.before = partial_head(version)
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b"".join([part for parts in self.parts(items) for part in (b",", *parts)])
+        around = self.behind + b"," + self.before
+        return b"," + self.before + around.join(self.parts(items)) + self.behind
 
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        head = self._head
-        if self._scope.is_stored_version:
-            return [(head, *metadata, b"}") for metadata in served_metadata(items)]
-        return [(head, self._converted(kv), b"}") for kv in items]
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        return served_metadata(items) if self._scope.is_stored_version else [self._converted(kv) for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        around = len(items) * (len(self._head) + 1)
+        around = len(items) * len(self.before + self.behind)
         if self._scope.is_stored_version:
             return around + served_metadata_size(items)
-        return around + sum(len(self._converted(kv)) for kv in items)
+        return around + sum(map(len, self.parts(items)))
 
     def _converted(self, kv: KeyValue) -> bytes:
         return orjson.dumps(self._scope.object(kv)["metadata"])
@@ -106,8 +113,10 @@ class PartialObjects:
 class NoObjects:
     """Nothing in the place of each object."""
 
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[tuple[bytes, ...]]:
-        return [(b"null",)] * len(items)
+    before = behind = b""
+
+    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        return [b"null"] * len(items)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return len(b"null") * len(items)

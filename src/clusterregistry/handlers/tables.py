@@ -16,26 +16,24 @@ from clusterregistry.handlers.ages import age, seconds_of
 from clusterregistry.handlers.items import Included, NoObjects, PartialObjects, objects
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.definitions import Column
-from clusterregistry.registry.objects import memo_of
+from clusterregistry.registry.objects import Object, decoded_to_read, memo_of
 from clusterregistry.storage.interface import KeyValue
 
 INCLUDE_POLICIES = ("", "None", "Metadata", "Object")
 
 
-_BEFORE, _BEHIND = b',{"cells":[', b'],"object":'
-_AGE = b"\0"
-"""Stands for the age among the cells while a row is made: JSON never has it."""
+_BEFORE, _BEHIND, _END = b',{"cells":[', b'],"object":', b"}"
 
 _NO_AGE = -1 << 63
 """In the place of a time where an object has none: no time is as long ago."""
 
 
 Row = tuple[str, int, bytes, int | None, bytes]
-"""An object's cells as JSON, from the comma before the row up to the object that it brings along.
+"""An object's cells as JSON, with all that stands before them from the comma on.
 
-The version of the kind, how many bytes the cells have, those before the age, the time that the age counts from (seconds
-since 1970; None for what is no time), those behind it. A plain tuple: there is one for each object, and those the
-garbage collector need not look at.
+The version of the kind, how many bytes it has without that comma and the age, those before the age, the time that the
+age counts from (seconds since 1970; None for what is no time), those behind it: none where the age comes last. A plain
+tuple: there is one for each object, and those the garbage collector need not look at.
 """
 
 
@@ -65,20 +63,23 @@ class Rows:
 
     def __init__(self, scope: Scope, *, include: str, version: str, now: float) -> None:
         self._scope = scope
-        self._ages = _Ages(now)
         self._included = _included(scope, include=include, version=version)
+        self._behind = _BEHIND + self._included.before
+        self._ages = _Ages(now)
+        self._endings = _Endings(self._ages, self._behind)
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        ages, parts = self._ages, [b""]
-        for row, included in zip(self._rows(items), self._included.parts(items), strict=True):
-            _, _, before, time, behind = row
-            parts += (before, ages[time], behind, *included, b"}")
+        ages, endings, closing, parts = self._ages, self._endings, self._included.behind + _END, list[bytes]()
+        for (_, _, before, time, behind), included in zip(self._rows(items), self._included.parts(items), strict=True):
+            ending = ages[time] + behind + self._behind if behind else endings[time]
+            parts += (before, ending, included, closing)
         return b"".join(parts)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        rows, ages = self._rows(items), self._ages
-        cells = sum([row[1] for row in rows]) + sum([len(ages[row[3]]) for row in rows])
-        return cells + self._included.measure(items) + len(rows) * len(b"}")
+        ages, cells = self._ages, 0
+        for _, size, _, time, _ in self._rows(items):
+            cells += size + len(ages[time])
+        return cells + self._included.measure(items) + len(items) * len(_BEHIND + _END)
 
     def _rows(self, items: Sequence[KeyValue]) -> list[Row]:
         kept: list[Row | None] = [(kv.memo or memo_of(kv)).row for kv in items]
@@ -101,6 +102,17 @@ class _Ages(dict[int | None, bytes]):
         return made
 
 
+class _Endings(dict[int | None, bytes]):
+    """The ages with what stands behind the cells."""
+
+    def __init__(self, ages: _Ages, behind: bytes) -> None:
+        self._ages, self._behind = ages, behind
+
+    def __missing__(self, time: int | None) -> bytes:
+        made = self[time] = self._ages[time] + self._behind
+        return made
+
+
 def _included(scope: Scope, *, include: str, version: str) -> Included:
     if include == "Metadata":
         return PartialObjects(scope, version=version)
@@ -109,21 +121,28 @@ def _included(scope: Scope, *, include: str, version: str) -> Included:
 
 def _make_row(scope: Scope, kv: KeyValue) -> Row:
     """The row, which is kept with the object from now on."""
-    obj, cells = scope.object(kv), []
-    time: int | None = _NO_AGE
-    for column in scope.version.columns:
-        value = column.cell(obj)
-        if column.is_age and isinstance(value, str):
-            time = seconds_of(value)
-            cells.append(_AGE)
-        else:
-            cells.append(orjson.dumps(value))
-    before, _, behind = (_BEFORE + b",".join(cells) + _BEHIND).partition(_AGE)
-    # Most end alike, and need not do so each for itself.
-    behind = _BEHIND if behind == _BEHIND else behind
+    obj = decoded_to_read(kv)
+    if not scope.is_stored_version:
+        obj = scope.version.from_storage(obj)
+    before, time, behind = _cells(scope.version.columns, obj)
+    before = _BEFORE + before
     row: Row = (scope.version.name, len(before) - len(b",") + len(behind), before, time, behind)
     memo_of(kv).row = row
     return row
+
+
+def _cells(columns: Sequence[Column], obj: Object) -> tuple[bytes, int | None, bytes]:
+    """An object's cells as JSON: those before the age, the time that it counts from, those behind it."""
+    values = [column.cell(obj) for column in columns]
+    for at, column in enumerate(columns):
+        if column.is_age and isinstance(values[at], str):
+            before, behind = _joined(values[:at]), _joined(values[at + 1 :])
+            return before and before + b",", seconds_of(values[at]), behind and b"," + behind
+    return _joined(values), _NO_AGE, b""
+
+
+def _joined(values: Sequence[Any]) -> bytes:
+    return orjson.dumps(values)[1:-1]
 
 
 def table_head(list_metadata: dict[str, Any], version: str, columns: bytes) -> bytes:

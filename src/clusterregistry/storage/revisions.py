@@ -12,8 +12,10 @@ from typing import Any
 
 import orjson
 
-_SLOT = b"\n"
-_FILLING = b'"resourceVersion":"%d",'
+SLOT = b"\n"
+FILLING = b'"resourceVersion":"%d",'
+"""What is served in the place of the slot."""
+
 _METADATA = b'"metadata":{'
 _OPENING = len(_METADATA) - 1
 
@@ -26,21 +28,16 @@ def to_stored(obj: dict[str, Any]) -> bytes:
     encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
     # Of the keys that metadata may have, uid sorts last and resourceVersion just before it.
     at = encoded.rindex(b'"uid":')
-    spliced = orjson.Fragment(encoded[:at] + _SLOT + encoded[at:])
+    spliced = orjson.Fragment(encoded[:at] + SLOT + encoded[at:])
     return orjson.dumps({**obj, "metadata": spliced}, option=orjson.OPT_SORT_KEYS)
 
 
 def to_served(stored: bytes, revision: int) -> bytes:
     """The stored bytes with ``metadata.resourceVersion`` filled in; revision 0 is that of what is not stored."""
-    return stored.replace(_SLOT, _FILLING % revision if revision else b"", 1)
+    return stored.replace(SLOT, FILLING % revision if revision else b"", 1)
 
 
-def filling(revision: int) -> bytes:
-    """What is served in the place of the slot."""
-    return _FILLING % revision if revision else b""
-
-
-GROWTH_BUT_DIGITS = len(_FILLING) - len(b"%d") - len(_SLOT)
+GROWTH_BUT_DIGITS = len(FILLING) - len(b"%d") - len(SLOT)
 """How much longer served bytes are than stored ones, not counting the digits of the revision."""
 
 
@@ -57,5 +54,5 @@ def metadata_span(stored: bytes) -> MetadataSpan:
     No property that sorts before ``metadata`` holds another object of that name, and nothing but a uid, which has no
     braces, lies between the slot and the end.
     """
-    slot = stored.index(_SLOT)
+    slot = stored.index(SLOT)
     return stored.index(_METADATA, 0, slot) + _OPENING, slot, stored.index(b"}", slot) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from clusterregistry.registry.definitions import Cell, Column
@@ -11,10 +13,10 @@ def _at(*path: str) -> Cell:
     """A cell that reads the value at a path of keys."""
 
     def cell(cluster: dict[str, Any]) -> Any:
-        value: Any = cluster
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
+        try:
+            return reduce(getitem, path, cluster)
+        except (KeyError, TypeError):  # there is nothing, or something else than an object on the way
+            return None
 
     return cell
 
