@@ -44,6 +44,8 @@ class Surroundings(Protocol):
     """The loop's time, to the second."""
     date: bytes
     """The header."""
+    buffer: memoryview
+    """Where what a client sends is put, until it is looked at in the same turn of the loop."""
 
     def joined(self, connection: Connection) -> None: ...
 
@@ -51,8 +53,12 @@ class Surroundings(Protocol):
         """The connection has ended, and so has all work for it."""
 
 
-class Connection(asyncio.Protocol):
-    """Between a transport and the handler."""
+class Connection(asyncio.BufferedProtocol):
+    """Between a transport and the handler.
+
+    With a buffer for what comes: without one uvloop takes 256 KB from the system for whatever is read over TLS, and
+    gives it back, which is a quarter of what a GET costs.
+    """
 
     __slots__ = ("_reader", "_server", "_task", "_wire", "begun", "deadline", "holder", "write_deadline")
 
@@ -93,10 +99,13 @@ class Connection(asyncio.Protocol):
         self.write_deadline = math.inf
         self._wire.on_room()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - there is but one
+        return self._server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         reader = self._reader
         was_in_head = reader.in_head
-        reader.feed(data)
+        reader.feed(bytes(self._server.buffer[:nbytes]))
         if reader.requests or reader.refusal:
             # In the loop's next turn: with many clients it is cheaper to read from all, and then to answer all.
             asyncio.get_running_loop().call_soon(self._go_on)

@@ -19,6 +19,9 @@ BACKLOG = 1024
 
 MAX_CONNECTIONS = 10_000
 
+_BUFFER = 64 * 1024
+"""Bytes that are read from one client before others have their turn."""
+
 _TICK = 1.0
 
 _log = logging.getLogger(__name__)
@@ -34,6 +37,7 @@ class HttpServer:
         self.handler = handler
         self.places = Places(max_connections)
         self.stopping = False
+        self.buffer = memoryview(bytearray(_BUFFER))
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._empty = asyncio.Event()
