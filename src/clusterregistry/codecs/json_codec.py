@@ -94,7 +94,7 @@ def _lost_nothing(body: bytes, encoded: bytes) -> bool:
     However it is spaced, it has as many quotes then. A quote within a text counts in both: all write it as ``\"``, but
     for those who write ``\u0022``, and of those nothing is known.
     """
-    return body.count(b'"') == encoded.count(b'"') and body.find(b"\\u") < 0
+    return body.rstrip() == encoded or (body.count(b'"') == encoded.count(b'"') and body.find(b"\\u") < 0)
 
 
 def _separators(body: bytes) -> int:
