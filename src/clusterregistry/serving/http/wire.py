@@ -103,4 +103,23 @@ class Wire:
 
     def on_lost(self) -> None:
         self.lost = True
+        # The transport knows its protocol for ever, and that knows us: a circle that would wait for the collector.
+        self._transport = _NOWHERE
+        self.write = _NOWHERE.write
         self.changed()
+
+
+class _Nowhere(asyncio.Transport):
+    """The transport of a client that has left."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: object) -> None:
+        """Nobody reads it."""
+
+    def abort(self) -> None:
+        """It has ended."""
+
+
+_NOWHERE = _Nowhere()
