@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import struct
 from typing import Any, Self
 
 from tests.api.clients import ADMIN_TOKEN
@@ -45,6 +46,11 @@ class RawClient:
         return answer
 
     def close(self) -> None:
+        self._socket.close()
+
+    def reset(self) -> None:
+        """Ends the connection without a goodbye."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 
     def __enter__(self) -> Self:

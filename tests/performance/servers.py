@@ -36,25 +36,25 @@ class CountedServer:
     """A server that runs. ``counted`` is for one thing after the other."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tracer: Tracer, port: int) -> None:
-        self._loop, self._tracer, self._port = loop, tracer, port
+        self._loop, self._tracer, self.port = loop, tracer, port
 
     def connect(self) -> RawClient:
-        return RawClient(self._port, contexts()[1])
+        return RawClient(self.port, contexts()[1])
 
     def counted(self, work: Callable[[], object]) -> Operations:
         """What the server did while we did something with it, and until it came to rest."""
-        self._call(lambda: self._tracer.begin(_caller_of_the_loop()))
+        self.call(lambda: self._tracer.begin(_caller_of_the_loop()))
         try:
             work()
         finally:
-            counted: Operations = self._call(self._tracer.end, after_turns=_TURNS)
+            counted: Operations = self.call(self._tracer.end, after_turns=_TURNS)
         return counted
 
     def least(self, work: Callable[[], object], *, times: int = 4) -> Operations:
         """What it takes if nothing else happens by chance: the server has other things to do now and then."""
         return min((self.counted(work) for _ in range(times)), key=lambda counted: counted.total)
 
-    def _call(self, function: Callable[[], Any], *, after_turns: int = 0) -> Any:
+    def call(self, function: Callable[[], Any], *, after_turns: int = 0) -> Any:
         """Calls a function in the loop."""
         done: Future[Any] = Future()
 

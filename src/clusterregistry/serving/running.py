@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import uvloop
@@ -23,10 +21,11 @@ from clusterregistry.options import CompletedOptions
 from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import LiveTls, TlsFiles, keep_current
+from clusterregistry.records import dataclass
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
-from clusterregistry.serving.memory import give_back_what_is_free
+from clusterregistry.serving.memory import collect_the_young, give_back_what_is_free, keep_collecting
 from clusterregistry.serving.trusting import HostsWord, tell
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
@@ -118,11 +117,12 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
         tell(server.trust, tls.loaded)
         http = HttpServer(server.handler, max_connections=room_for(options.limits.max_connections))
         await http.listen(listening, tls.context)
-        # What is loaded now stays: the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
-        gc.enable()
-        async with _kept_current(tls, server, occasions), _host_followed(options.host, server, tls):
+        collect_the_young()
+        async with (
+            _meanwhile(keep_collecting()),
+            _kept_current(tls, server, occasions),
+            _host_followed(options.host, server, tls),
+        ):
             await _until_stopped(options, server, http, on_ready=occasions.on_ready)
 
 
