@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.queueing import Queue
 from clusterregistry.audit.settings import Limits
+from clusterregistry.serving.metrics import Measures, RequestMetrics
 
 PATIENCE = 30.0
 QUICK = Limits(gathering=0.0, retry=0.001, farewell=PATIENCE)
@@ -191,8 +193,11 @@ def test_what_is_lost_is_in_the_metrics() -> None:
     counts = Counts()
     counts.dropped, counts.lost, counts.events, counts.failed_writes = 2, 1, 9, 4
     counts.levels[1] = 5
+    text = Measures(RequestMetrics(()), audit=counts, objects={}, watches=lambda: 0).rendered().decode()
     shown = {
-        (sample.name, *sample.labels.values()): sample.value for family in counts.collect() for sample in family.samples
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
     }
     assert shown["apiserver_audit_error_total", "log"] == 3
     assert shown["apiserver_audit_dropped_total",] == 2

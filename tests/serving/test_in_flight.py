@@ -14,7 +14,7 @@ from clusterregistry.handlers.responses import Answer, Response, StreamResponse,
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.filters import in_flight
 from clusterregistry.serving.interface import answered
-from clusterregistry.serving.metrics import RequestMetrics, make_registry
+from clusterregistry.serving.metrics import RequestMetrics
 from tests.serving.http_servers import Gate
 
 ANN, BOB, ADMIN = User("ann"), User("bob"), User("admin", groups=(MASTERS,))
@@ -48,9 +48,8 @@ class Office:
     def ask(self, method: str, path: str, user: User) -> asyncio.Task[Answer]:
         return asyncio.ensure_future(answered(self.handle(Asked(method, path, user))))
 
-    def turned_away(self, kind: str) -> float | None:
-        registry = make_registry(self.metrics, objects={}, watches=lambda: 0)
-        return registry.get_sample_value("apiserver_dropped_requests_total", {"request_kind": kind})
+    def turned_away(self, kind: str) -> int:
+        return self.metrics.flights[kind].turned_away
 
 
 async def test_reading_and_writing_do_not_wait_for_each_other_but_for_their_own_kind() -> None:

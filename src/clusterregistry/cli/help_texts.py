@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
-from clusterregistry.options import reference
-
 PROGRAM = """\
 clusterregistry keeps a list of clusters behind a Kubernetes-style API: use it with kubectl and any Kubernetes client.
 
@@ -96,5 +92,10 @@ def aggregated() -> str:
 
 
 def _flags() -> str:
+    # Only for those who ask.
+    import shutil  # noqa: PLC0415
+
+    from clusterregistry.options import reference  # noqa: PLC0415
+
     width = max(60, min(shutil.get_terminal_size().columns, 110))
     return reference.help_text(width).rstrip() + "\n"

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +39,8 @@ def write(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def _replace(path: Path, content: bytes, *, mode: int) -> None:
+    import tempfile  # noqa: PLC0415 - most starts write nothing
+
     # mkstemp makes the file for its owner only, so a secret is never open, not even for a moment.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

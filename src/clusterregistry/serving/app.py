@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clusterregistry import __version__
@@ -17,8 +18,6 @@ from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import union as authenticators
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
-from clusterregistry.discovery.contents import Served
-from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.review import ReviewScope, review_scope
 from clusterregistry.handlers.scope import Scope, ownerships
 from clusterregistry.handlers.watch import WatchSettings
@@ -31,17 +30,18 @@ from clusterregistry.registry.rbac.keeping import Keeper
 from clusterregistry.registry.rbac.starting import kept_up
 from clusterregistry.registry.watching import Hub
 from clusterregistry.reviews.interface import Review
-from clusterregistry.serving import chain, deciding, metrics, stores
+from clusterregistry.serving import chain, deciding, stores
 from clusterregistry.serving.deciding import Deciders
 from clusterregistry.serving.fairness import Seats
 from clusterregistry.serving.health import Check, Health, ping
 from clusterregistry.serving.interface import Handler
-from clusterregistry.serving.metrics import RequestMetrics
+from clusterregistry.serving.metrics import Measures, RequestMetrics
 from clusterregistry.serving.routes import Routes
 from clusterregistry.serving.stores import Kept, now
 from clusterregistry.serving.trusting import Trust, trust_of
 
 if TYPE_CHECKING:
+    from clusterregistry.discovery.endpoints import Discovery
     from clusterregistry.hostcluster.following import Following
 
 
@@ -126,9 +126,9 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     scopes = _scopes(served, _admissions(policy, authorizer))
     review_scopes = _review_scopes(reviews)
     request_metrics = RequestMetrics([*scopes, *review_scopes])
-    registry = metrics.make_registry(
+    measures = Measures(
         request_metrics,
-        audit_counts,
+        audit=audit_counts,
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
@@ -136,9 +136,11 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     routes = Routes(
         scopes=scopes,
         reviews=review_scopes,
-        discovery=_discovery(options, [*(one.resource for one in served), *(review.definition for review in reviews)]),
+        discovery=partial(
+            _discovery, options, [*(one.resource for one in served), *(review.definition for review in reviews)]
+        ),
         health=Health(_checks(stopping, _storage_check(served), deciders.checks)),
-        registry=registry,
+        measures=measures,
         watch_settings=_watch_settings(options, request_metrics),
     )
     handler = chain.build(
@@ -206,6 +208,10 @@ def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], Revi
 
 
 def _discovery(options: CompletedOptions, definitions: Sequence[Definition]) -> Discovery:
+    """Called when somebody asks for it."""
+    from clusterregistry.discovery.contents import Served  # noqa: PLC0415 - a start does not wait for it
+    from clusterregistry.discovery.endpoints import Discovery  # noqa: PLC0415
+
     return Discovery(
         Served(resources=definitions, enable_watch=options.features.enable_watch),
         server_address=options.server_url.removeprefix("https://"),

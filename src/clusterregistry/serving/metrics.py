@@ -1,4 +1,4 @@
-"""What the server measures of itself, under kube-apiserver's names where it has one.
+"""What the server measures of itself. How it is shown, and under which names, is ``exposition``'s business.
 
 Requests are counted in cells of our own, since a labelled counter of the library costs several
 microseconds a request; the library collects and renders them.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING
 
 from clusterregistry.handlers.request_info import RequestInfo
 from clusterregistry.handlers.responses import Answer, Response
+
+if TYPE_CHECKING:
+    from clusterregistry.audit.counting import Counts
 
 _VERBS = {
     "get": "GET",
@@ -31,14 +28,14 @@ _VERBS = {
     "delete": "DELETE",
     "deletecollection": "DELETECOLLECTION",
 }
-_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
+LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _DURATIONS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 
 Labels = tuple[str, ...]
 
 
-class _Histogram:
+class Histogram:
     __slots__ = ("_bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
@@ -75,8 +72,8 @@ class Series:
         self.flight = flight
         self.counts: defaultdict[tuple[str, int], int] = defaultdict(int)
         """By dryRun and the answer's code."""
-        self.durations = _Histogram(_DURATIONS)
-        self.sizes = _Histogram(_SIZES)
+        self.durations = Histogram(_DURATIONS)
+        self.sizes = Histogram(_SIZES)
 
     def observe(self, answer: Answer, *, seconds: float, query: bytes) -> None:
         self.counts["All" if query and b"dryRun=" in query else "", answer.status] += 1
@@ -85,17 +82,26 @@ class Series:
             self.sizes.observe(answer.length)
 
 
-class RequestMetrics(Collector):
+class RequestMetrics:
     """Counts requests. Only what is served gets labels of its own, so that no client can add series."""
 
     def __init__(self, served: Collection[tuple[str, str, str]]) -> None:
         self._served = frozenset(served)
         self._series: dict[Labels, Series] = {}
         self._reading, self._mutating = Flight(), Flight()
-        self._terminated = 0
+        self.terminated_watchers = 0
+
+    @property
+    def series(self) -> Mapping[Labels, Series]:
+        return self._series
+
+    @property
+    def flights(self) -> Mapping[str, Flight]:
+        """By the kind of request."""
+        return {"mutating": self._mutating, "readOnly": self._reading}
 
     def watcher_terminated(self) -> None:
-        self._terminated += 1
+        self.terminated_watchers += 1
 
     def of(self, info: RequestInfo) -> Series:
         """Where requests like this one are counted."""
@@ -116,78 +122,29 @@ class RequestMetrics(Collector):
         subresource = "status" if info.subresource == "status" else ""
         return verb, info.group, info.version, info.resource, subresource, scope, "apiserver"
 
-    def collect(self) -> Iterable[Metric]:
-        labels = (*_LABELS, "dry_run", "code")
-        requests = CounterMetricFamily("apiserver_request", "Requests by verb, resource and answer.", labels=labels)
-        for made, series in self._series.items():
-            for (dry_run, code), count in series.counts.items():
-                requests.add_metric((*made, dry_run, str(code)), count)
-        yield requests
-        yield from self._histograms()
-        flight = GaugeMetricFamily(
-            "apiserver_current_inflight_requests", "Requests being worked on.", labels=("request_kind",)
-        )
-        for kind, requests_of_it in self._kinds():
-            flight.add_metric((kind,), requests_of_it.now)
-        yield flight
-        dropped = CounterMetricFamily(
-            "apiserver_dropped_requests", "Requests turned away with 429.", labels=("request_kind",)
-        )
-        for kind, requests_of_it in self._kinds():
-            dropped.add_metric((kind,), requests_of_it.turned_away)
-        yield dropped
-        yield CounterMetricFamily(
-            "apiserver_terminated_watchers",
-            "Watches that were ended because the client was too slow.",
-            value=self._terminated,
-        )
 
-    def _kinds(self) -> tuple[tuple[str, Flight], ...]:
-        return ("mutating", self._mutating), ("readOnly", self._reading)
+class Measures:
+    """Everything that ``/metrics`` shows: requests, the audit log, what is stored and watched, and the process itself.
 
-    def _histograms(self) -> Iterable[Metric]:
-        durations = HistogramMetricFamily(
-            "apiserver_request_duration_seconds",
-            "Time until the answer was ready to be sent; a watch counts until its stream begins.",
-            labels=_LABELS,
-        )
-        sizes = HistogramMetricFamily("apiserver_response_sizes", "Bytes of answers.", labels=_LABELS)
-        for labels, series in self._series.items():
-            durations.add_metric(labels, series.durations.buckets(), sum_value=series.durations.total)
-            sizes.add_metric(labels, series.sizes.buckets(), sum_value=series.sizes.total)
-        return durations, sizes
+    ``objects`` and ``watches`` are read when somebody asks. The library that renders is loaded when somebody asks for
+    the first time: a start does not wait for it, and many servers are never asked.
+    """
 
+    def __init__(
+        self,
+        requests: RequestMetrics,
+        *,
+        audit: Counts | None = None,
+        objects: Mapping[str, Callable[[], int]],
+        watches: Callable[[], int],
+    ) -> None:
+        self.requests, self.audit = requests, audit
+        self.objects, self.watches = objects, watches
+        self._render: Callable[[], bytes] | None = None
 
-class _Readings(Collector):
-    """Gauges that are read when somebody asks."""
+    def rendered(self) -> bytes:
+        if self._render is None:
+            from clusterregistry.serving import exposition  # noqa: PLC0415 - it loads the library
 
-    def __init__(self, objects: Mapping[str, Callable[[], int]], watches: Callable[[], int]) -> None:
-        self._objects, self._watches = objects, watches
-
-    def collect(self) -> Iterable[Metric]:
-        stored = GaugeMetricFamily("apiserver_storage_objects", "Objects stored, by resource.", labels=("resource",))
-        for resource, count in self._objects.items():
-            stored.add_metric((resource,), count())
-        yield stored
-        yield GaugeMetricFamily("apiserver_longrunning_requests", "Watches that are open.", value=self._watches())
-
-
-def make_registry(
-    requests: RequestMetrics,
-    *others: Collector,
-    objects: Mapping[str, Callable[[], int]],
-    watches: Callable[[], int],
-) -> CollectorRegistry:
-    """Everything that ``/metrics`` shows: requests, what is stored and watched, and the process itself."""
-    registry = CollectorRegistry()
-    for collector in (requests, *others):
-        registry.register(collector)
-    registry.register(_Readings(objects, watches))
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
-
-
-def rendered(registry: CollectorRegistry) -> bytes:
-    return generate_latest(registry)
+            self._render = exposition.renderer_of(self)
+        return self._render()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import orjson
-from prometheus_client import CollectorRegistry
 
 from clusterregistry.apis.meta import errors
-from clusterregistry.discovery.endpoints import Discovery
 from clusterregistry.handlers.create import create
 from clusterregistry.handlers.delete import delete, delete_collection
 from clusterregistry.handlers.get import get
@@ -23,10 +22,13 @@ from clusterregistry.handlers.review import ReviewScope, review
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import update, without_name
 from clusterregistry.handlers.watch import WatchSettings, watch
-from clusterregistry.serving import metrics
 from clusterregistry.serving.health import Health
 from clusterregistry.serving.interface import Handler
+from clusterregistry.serving.metrics import Measures
 from clusterregistry.serving.version_info import version_info
+
+if TYPE_CHECKING:
+    from clusterregistry.discovery.endpoints import Discovery
 
 Verb = Callable[[Scope, Request], Reply]
 
@@ -52,18 +54,22 @@ class Routes:
         *,
         scopes: Mapping[tuple[str, str, str], Scope],
         reviews: Mapping[tuple[str, str, str], ReviewScope],
-        discovery: Discovery,
+        discovery: Callable[[], Discovery],
         health: Health,
-        registry: CollectorRegistry,
+        measures: Measures,
         watch_settings: WatchSettings | None,
     ) -> None:
         self._scopes = scopes
         self._reviews = reviews
         self._groups_of_reviews = {(group, version) for group, version, _ in reviews}
-        self._discovery = discovery
+        self._make_discovery = discovery
         self._health = health
-        self._registry = registry
+        self._measures = measures
         self._watch_settings = watch_settings
+
+    @cached_property
+    def _discovery(self) -> Discovery:
+        return self._make_discovery()
 
     def __call__(self, request: Request) -> Reply:
         info = request.info
@@ -132,7 +138,7 @@ class Routes:
                 # Indented and without a newline at the end, as kube-apiserver writes this one.
                 return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
             case "/metrics":
-                return Response(200, _METRICS_TYPE, (metrics.rendered(self._registry),))
+                return Response(200, _METRICS_TYPE, (self._measures.rendered(),))
         return None
 
     def _paths(self) -> list[str]:

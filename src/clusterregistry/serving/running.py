@@ -13,6 +13,7 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import uvloop
@@ -21,7 +22,6 @@ from clusterregistry.options import CompletedOptions
 from clusterregistry.options.host_cluster import HostCluster
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import LiveTls, TlsFiles, keep_current
-from clusterregistry.records import dataclass
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer

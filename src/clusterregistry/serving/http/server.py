@@ -7,12 +7,14 @@ import logging
 import socket
 import ssl
 import time
-from email.utils import formatdate
 
 from clusterregistry.serving.http.accepting import Accepting
 from clusterregistry.serving.http.connection import Connection
 from clusterregistry.serving.http.places import Places
 from clusterregistry.serving.interface import Handler
+
+_DATE = "date: %a, %d %b %Y %H:%M:%S GMT"
+"""In English, as HTTP wants it: nothing sets a locale in this process."""
 
 BACKLOG = 1024
 """Clients that may wait to be accepted."""
@@ -90,7 +92,7 @@ class HttpServer:
 
     def _tick(self) -> None:
         self.now = self._loop.time()
-        self.date = b"date: " + formatdate(time.time(), usegmt=True).encode()
+        self.date = time.strftime(_DATE, time.gmtime(time.time())).encode()
         now = self.now
         for connection in [one for one in self._connections if one.deadline < now or one.write_deadline < now]:
             connection.expire()
