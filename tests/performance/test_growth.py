@@ -13,6 +13,9 @@ from tests.performance.servers import CountedServer
 
 MANY = 20_000
 MANY_ROWS = 4_000
+FIRST_ROWS = 2_000
+MADE_AT_ONCE = 500
+"""Rows that may be made without a turn for anybody else: it takes ten times as long as to write them."""
 MOST_AT_ONCE = 2_000
 """Objects of a list that may be written without a turn for anybody else."""
 
@@ -47,6 +50,14 @@ def test_a_long_table_takes_for_each_row_no_more_than_a_short_one_and_lets_other
     few, many = (counted(server_with(MANY), f"{CLUSTERS}?limit={rows}", TABLE) for rows in (FEW, MANY_ROWS))
     assert many.total / MANY_ROWS < few.total / FEW * 1.05
     assert many.longest_run < few.total * MOST_AT_ONCE / FEW
+
+
+def test_the_first_long_table_lets_others_have_their_turns_while_its_rows_are_made(server_with: ServerWith) -> None:
+    server = server_with(FIRST_ROWS)
+    with server.connect() as client:
+        first, later = (server.counted(lambda: client.send("GET", CLUSTERS, None, TABLE)) for _ in range(2))
+    assert first.total > later.total * 2  # the rows were made
+    assert first.longest_run < first.total * MADE_AT_ONCE / FIRST_ROWS
 
 
 def counted(server: CountedServer, target: str, *headers: str) -> Operations:

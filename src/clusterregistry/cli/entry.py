@@ -14,6 +14,7 @@ def run() -> NoReturn:
         gc.disable()  # imports make nothing but what stays: the collector would only look at it again and again
         from clusterregistry.cli.main import main  # noqa: PLC0415 - this is what takes its time
 
+        gc.freeze()  # nor at what they have made, from now on
         gc.enable()
         status = main(sys.argv[1:], os.environ)
     except KeyboardInterrupt:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from clusterregistry import __version__
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.audit.counting import Counts
-from clusterregistry.audit.trails import Audit
 from clusterregistry.authn import union as authenticators
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
@@ -41,6 +40,7 @@ from clusterregistry.serving.stores import Kept, now
 from clusterregistry.serving.trusting import Trust, trust_of
 
 if TYPE_CHECKING:
+    from clusterregistry.audit.trails import Audit
     from clusterregistry.discovery.endpoints import Discovery
     from clusterregistry.hostcluster.following import Following
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import TYPE_CHECKING
 
-from clusterregistry.audit.trails import Audit
 from clusterregistry.authn.interface import Authenticator
 from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authz.interface import Authorizer
@@ -26,6 +26,9 @@ from clusterregistry.serving.filters import (
 )
 from clusterregistry.serving.interface import Filter, Handler
 from clusterregistry.serving.metrics import RequestMetrics
+
+if TYPE_CHECKING:
+    from clusterregistry.audit.trails import Audit
 
 
 def build(  # noqa: PLR0913 - the parts that filters need, all by keyword

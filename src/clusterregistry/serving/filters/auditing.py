@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.audit.levels import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
-from clusterregistry.audit.trails import Audit, Trail
 from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.handlers.responses import Answer, Reply, Response, Stream, StreamResponse
 from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.interface import Filter, Handler
+
+if TYPE_CHECKING:
+    from clusterregistry.audit.trails import Audit, Trail
 
 _LEFT = errors.bad_request("the client left before its request was complete").status
 _BROKEN_OFF = errors.internal("the connection was ended before the answer: the request may or may not be done").status

@@ -6,13 +6,16 @@ As in kube-apiserver, such a request has one audit event, at the stage ResponseS
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.audit.levels import RESPONSE_STARTED
-from clusterregistry.audit.trails import Audit
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler
+
+if TYPE_CHECKING:
+    from clusterregistry.audit.trails import Audit
 
 
 def filter_for(audit: Audit | None) -> Filter:
