@@ -66,7 +66,7 @@ class Place:
     directory: Path
     etcd: EtcdCluster | None
     runner: asyncio.Runner
-    """One loop for all: grpc does not like to change it."""
+    """One loop for all."""
 
     def location(self, name: str) -> Location:
         """A store of its own for each name."""

@@ -55,7 +55,7 @@ def now() -> str:
 async def open_storage(options: CompletedOptions) -> Storage:
     if options.etcd is None:
         return await _open_sqlite(options.data_dir / DATABASE)
-    # Only here: grpc takes its time to import, and most servers do without.
+    # Only here: it takes its time to import, and most servers do without.
     from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415
 
     return await EtcdStorage.open(options.etcd)

@@ -9,7 +9,7 @@
     ├── ValueTooLarge         a write that the engine will never take, whenever it is tried
     └── StorageUnavailable    the engine cannot answer now (full, locked, closed, out of reach)
 
-Engine exceptions (``sqlite3``, ``grpc``) never leave this package.
+Engine exceptions (those of ``sqlite3``, ``RpcError`` of etcd's protocol) never leave this package.
 """
 
 from __future__ import annotations

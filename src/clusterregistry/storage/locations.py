@@ -69,7 +69,7 @@ async def open_location(location: Location) -> Storage:
 
 
 async def _open_etcd(location: EtcdLocation) -> Storage:
-    from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415 - grpc takes its time
+    from clusterregistry.storage.etcd.store import EtcdStorage  # noqa: PLC0415 - it takes its time
 
     return await EtcdStorage.open(location.settings)
 

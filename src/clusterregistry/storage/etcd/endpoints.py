@@ -7,11 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from grpc.aio import AioRpcError
-
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import failures
-from clusterregistry.storage.etcd.members import Member, credentials
+from clusterregistry.storage.etcd.http2.statuses import RpcError
+from clusterregistry.storage.etcd.members import Member, tls_context
 from clusterregistry.storage.etcd.sessions import Session
 from clusterregistry.storage.etcd.settings import EtcdSettings
 
@@ -32,11 +31,11 @@ class Endpoints:
     """The members of an etcd, one of which is in use."""
 
     def __init__(self, settings: EtcdSettings) -> None:
-        """Connects to nobody yet. Raises StorageUnavailable for a file that cannot be read."""
-        found = credentials(settings)
+        """Connects to nobody yet. Raises StorageUnavailable for a file that is of no use."""
+        tls = tls_context(settings)
         self.session = Session(settings)
         self._shown = settings.shown
-        self._members = [Member(endpoint, found) for endpoint in settings.endpoints]
+        self._members = [Member(endpoint, tls) for endpoint in settings.endpoints]
         self._at = 0
         self._state = _State(settings.shown)
         self._under_way = 0
@@ -57,7 +56,7 @@ class Endpoints:
         return await self.persist(attempt, again=again)
 
     async def persist(self, attempt: Callable[[Member], Awaitable[T]], *, again: bool = True) -> T:
-        """Does something with a member, and with another one when that fails with AioRpcError.
+        """Does something with a member, and with another one when that fails with RpcError.
 
         Without ``again`` it is repeated only if it cannot have had an effect. Raises what ``failures.translated`` makes
         of the last error.
@@ -77,7 +76,7 @@ class Endpoints:
             member, token = self.member, self.session.token
             try:
                 done = await attempt(member)
-            except AioRpcError as error:
+            except RpcError as error:
                 if may_sign_in and failures.needs_new_token(error) and self.session.forget(token):
                     may_sign_in = False
                     continue
@@ -92,7 +91,7 @@ class Endpoints:
             await asyncio.sleep(_PAUSE_SECONDS)
         raise StorageUnavailable(self.closed_message)
 
-    def leave(self, member: Member, error: AioRpcError) -> None:
+    def leave(self, member: Member, error: RpcError) -> None:
         """Uses another member from now on, if this one is in use and the error may be its own."""
         if member is self.member and failures.is_passing(error):
             self._at = (self._at + 1) % len(self._members)
@@ -126,7 +125,7 @@ class _State:
         self._failures = 0
         self._is_gone = False
 
-    def failed(self, error: AioRpcError, *, members: int) -> None:
+    def failed(self, error: RpcError, *, members: int) -> None:
         """The member in use did not answer. When none of them does, that is worth a warning."""
         self._failures += 1
         if self._failures < members or self._is_gone:

@@ -1,11 +1,11 @@
-"""What etcd's errors mean, and grpc's."""
+"""What etcd's errors mean, and those of the way to it."""
 
 from __future__ import annotations
 
-from grpc import StatusCode
-from grpc.aio import AioRpcError, Metadata
-
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
+from clusterregistry.storage.etcd.http2.channel import HANDSHAKE_FAILED
+from clusterregistry.storage.etcd.http2.greeting import HUNG_UP, REFUSED_BY_TLS, SPEAKS_HTTP1, SPEAKS_TLS
+from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
 
 _COMPACTED = "required revision has been compacted"
 _FUTURE = "required revision is a future revision"
@@ -14,18 +14,11 @@ _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth stor
 _DENIED = "permission denied"
 _NO_SPACE = "database space exceeded"
 
-SIGNING_IN = "signing in, before anything else"
-"""What the details begin with when it was not yet the request itself that failed."""
-
 _NOT_STARTED = (
-    "failed to connect",
-    "errors resolving",
-    "DNS resolution failed",
     "etcdserver: no leader",
     "etcdserver: not leader",
     "etcdserver: too many requests",
     "raft proposal dropped",
-    SIGNING_IN,
 )
 """Answers to a request that was never begun: it may be sent again."""
 
@@ -60,13 +53,13 @@ _EXPLANATIONS = {
         "its certificate is not from an authority that we trust, or not for this address",
         "give that authority with --etcd-cafile, and in --etcd-servers a name that the certificate has",
     ),
-    "handshake failed": _CERTIFICATE_REFUSED,
-    # With TLS 1.3 the handshake is over before the server says so.
-    "Unwrap failed": _CERTIFICATE_REFUSED,
-    "security handshaker": ("our certificates are of no use", "correct --etcd-cafile, --etcd-certfile, --etcd-keyfile"),
-    "Handshake read failed": ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
-    "Socket closed": (
-        "it has closed the connection",
+    "_ALERT_": _CERTIFICATE_REFUSED,
+    REFUSED_BY_TLS: _CERTIFICATE_REFUSED,
+    HANDSHAKE_FAILED: ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
+    SPEAKS_TLS: ("it speaks TLS", "write https:// in --etcd-servers"),
+    SPEAKS_HTTP1: ("it does not speak etcd's protocol", _REACH),
+    HUNG_UP: (
+        HUNG_UP,
         "see that etcd runs, and write https:// in --etcd-servers if it serves TLS",
     ),
 }
@@ -90,46 +83,40 @@ class TooLargeError(StorageError):
     """A write that etcd never takes. It says nothing about others."""
 
 
-def error_of(code: StatusCode, details: str) -> AioRpcError:
-    """For what went wrong without an error of grpc's own."""
-    return AioRpcError(code, Metadata(), Metadata(), details=details)
-
-
-def was_not_started(error: AioRpcError) -> bool:
+def was_not_started(error: RpcError) -> bool:
     """Whether a request that failed so has had no effect, and will have none."""
-    return _says(error, *_NOT_STARTED)
+    return not error.reached or _says(error, *_NOT_STARTED)
 
 
-def is_passing(error: AioRpcError) -> bool:
+def is_passing(error: RpcError) -> bool:
     """Whether another member, or a second later this one, may do better."""
-    return error.code() in _PASSING or was_not_started(error) or _says(error, "leader")
+    return error.code in _PASSING or was_not_started(error) or _says(error, "leader")
 
 
-def leaves_unsure(error: AioRpcError) -> bool:
+def leaves_unsure(error: RpcError) -> bool:
     """Whether a write may have been done in spite of the error. Above its quota etcd does the one that exceeds it."""
     return (is_passing(error) and not was_not_started(error)) or _says(error, _NO_SPACE)
 
 
-def needs_new_token(error: AioRpcError) -> bool:
+def needs_new_token(error: RpcError) -> bool:
     """Whether to sign in again. A watch is just denied when its token is of no use any longer."""
-    return error.code() is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, _DENIED)
+    return error.code is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, _DENIED)
 
 
-def translated(error: AioRpcError, shown: str, *, unsure: bool) -> StorageError:
-    """The error to raise in place of grpc's; ``unsure`` if the request may have had an effect."""
+def translated(error: RpcError, shown: str, *, unsure: bool) -> StorageError:
+    """The error to raise in its place; ``unsure`` if the request may have had an effect."""
     if _says(error, _COMPACTED):
-        return CompactedError(error.details())
+        return CompactedError(error.details)
     if _says(error, _FUTURE):
-        return NotYetError(error.details())
+        return NotYetError(error.details)
     if _says(error, *_TOO_LARGE):
-        return TooLargeError(error.details())
-    general = _GENERAL.get(error.code(), (error.code().name, ""))
+        return TooLargeError(error.details)
+    general = _GENERAL.get(error.code, (error.code.name, ""))
     special = (explained for text, explained in _EXPLANATIONS.items() if _says(error, text))
     explanation, remedy = next(special, general)
     outcome = "; whether the write was done is not known" if unsure else ""
-    return StorageUnavailable(f"{shown}: {explanation} ({error.details()}){outcome}", remedy=remedy)
+    return StorageUnavailable(f"{shown}: {explanation} ({error.details}){outcome}", remedy=remedy)
 
 
-def _says(error: AioRpcError, *texts: str) -> bool:
-    details = error.details() or ""
-    return any(text in details for text in texts)
+def _says(error: RpcError, *texts: str) -> bool:
+    return any(text in error.details for text in texts)

@@ -12,17 +12,17 @@ import logging
 import math
 import re
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Any, Protocol
-
-from grpc import StatusCode
-from grpc.aio import AioRpcError
 
 from clusterregistry.storage.errors import RevisionCompacted, StorageError, StorageUnavailable
 from clusterregistry.storage.etcd import failures, messages
 from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, PATIENCE_SECONDS, Endpoints
-from clusterregistry.storage.etcd.members import Member, Metadata
-from clusterregistry.storage.etcd.watches import Wanted, answers
+from clusterregistry.storage.etcd.http2.exchanges import Stream
+from clusterregistry.storage.etcd.http2.headers import Metadata
+from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
+from clusterregistry.storage.etcd.members import Member
+from clusterregistry.storage.etcd.watches import Telling, Wanted, nothing_heard
 
 _ASK_SECONDS = 1.0
 _QUIET_SECONDS = 3.0
@@ -33,6 +33,8 @@ _PAUSE_SECONDS = 0.2
 
 _TRUE_PROGRESS = {(3, 4): 31, (3, 5): 13}
 """The releases from which progress is told after the events and not before."""
+
+_PROGRESS = messages.WatchRequest(progress_request={}).SerializeToString()
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ class Follower:
         self._after = 0
         self._opened = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._heard = 0.0
         self.progress_is_true = False
         """Whether the member that tells of changes can be asked if there are more to come."""
         self.problem = ""
@@ -73,7 +76,7 @@ class Follower:
             except RevisionCompacted as error:
                 _log.warning("the watch on etcd was away for too long: %s", error)
                 await self._start_anew()
-            except AioRpcError as error:
+            except RpcError as error:
                 self._broke_off(member, token, error)
             except StorageError as error:
                 self.problem = str(error)
@@ -97,29 +100,46 @@ class Follower:
     async def _follow(self, member: Member) -> None:
         metadata = await self._endpoints.session.metadata(member)
         self.progress_is_true = await _can_be_asked(member, metadata)
-        stream = member.watch(metadata)
+        wanted = Wanted(after=self._after, keys=self._keys, from_next=not self._opened.is_set())
+        stream = await member.watch(metadata, wanted.request())
+        self._listen(stream, Telling(wanted), member)
         asking = asyncio.create_task(self._keep_asking(stream))
         try:
-            wanted = Wanted(after=self._after, keys=self._keys, from_next=not self._opened.is_set())
-            async with aclosing(answers(stream, wanted, quiet=_QUIET_SECONDS)) as batches:
-                async for events, revision in batches:
+            raise await stream.wait_for_end()
+        finally:
+            asking.cancel()
+            stream.cancel()
+
+    def _listen(self, stream: Stream, telling: Telling, member: Member) -> None:
+        """Has each answer dealt with as it comes. Nobody waits for it: that would cost more than what is done then."""
+        loop = asyncio.get_running_loop()
+        self._heard = loop.time()
+
+        def heard(message: bytes) -> None:
+            self._heard = loop.time()
+            try:
+                answer = telling.take(message)
+                if answer is not None:
                     self.problem = ""
                     self._endpoints.stay(member)
                     self._opened.set()
-                    self._hear(events, revision)
-        finally:
-            asking.cancel()
+                    self._hear(*answer)
+            except Exception as error:  # noqa: BLE001 - for who waits for the end
+                stream.cancel(error)
 
-    async def _keep_asking(self, stream: Any) -> None:
+        stream.sink = heard
+
+    async def _keep_asking(self, stream: Stream) -> None:
         """Once a second, and when somebody wants to know. The answers show too that the member is there."""
-        with suppress(AioRpcError, asyncio.InvalidStateError):  # who reads finds out by itself
-            while True:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_ASK_SECONDS):
-                        await self._wanted.wait()
-                self._wanted.clear()
-                await stream.write(messages.WatchRequest(progress_request={}))
-                await asyncio.sleep(_BETWEEN_ASKING)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_SECONDS):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            if asyncio.get_running_loop().time() - self._heard > _QUIET_SECONDS:
+                stream.cancel(nothing_heard(_QUIET_SECONDS))
+            stream.write(_PROGRESS)
+            await asyncio.sleep(_BETWEEN_ASKING)
 
     def _hear(self, events: list[Any], revision: int) -> None:
         if events:
@@ -129,8 +149,8 @@ class Follower:
             self._listener.progressed(revision)
             self._after = revision
 
-    def _broke_off(self, member: Member, token: str, error: AioRpcError) -> None:
-        self.problem = f"the watch on etcd broke off: {error.details()}"
+    def _broke_off(self, member: Member, token: str, error: RpcError) -> None:
+        self.problem = f"the watch on etcd broke off: {error.details}"
         if failures.needs_new_token(error):
             self._endpoints.session.forget(token)
         self._endpoints.leave(member, error)
@@ -145,8 +165,8 @@ class Follower:
 async def _can_be_asked(member: Member, metadata: Metadata) -> bool:
     try:
         answer = await member.call("status", messages.StatusRequest(), metadata=metadata, seconds=ATTEMPT_SECONDS)
-    except AioRpcError as error:
-        if error.code() is not StatusCode.PERMISSION_DENIED:
+    except RpcError as error:
+        if error.code is not StatusCode.PERMISSION_DENIED:
             raise
         return True  # only newer releases (3.4.42, 3.5.28, 3.6) keep their version from users who are not root
     return tells_true_progress(answer.version)

@@ -1,40 +1,27 @@
-"""One server of an etcd, and the connections to it. What goes wrong comes out as grpc's own error."""
+"""One server of an etcd, and the connections to it. What goes wrong comes out as an RpcError."""
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
 from typing import Any
 
-import grpc
-from grpc.aio import Channel
+from google.protobuf.message import DecodeError
 
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import messages
+from clusterregistry.storage.etcd.http2.channel import Channel
+from clusterregistry.storage.etcd.http2.exchanges import Stream
+from clusterregistry.storage.etcd.http2.headers import Metadata
+from clusterregistry.storage.etcd.http2.statuses import unavailable
 from clusterregistry.storage.etcd.settings import EtcdSettings
 
-Metadata = tuple[tuple[str, str], ...]
-
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    # Not more often than etcd allows by default: it ends connections that ask every five seconds or more.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 3_000),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    # Whether something may be sent again is not for grpc to say.
-    ("grpc.enable_retries", 0),
-    # Otherwise the two channels to a member would be one connection.
-    ("grpc.use_local_subchannel_pool", 1),
-    # What the environment says about proxies is meant for other traffic.
-    ("grpc.enable_http_proxy", 0),
-)
-
 _METHODS: dict[str, tuple[str, Any]] = {
-    "range": ("/etcdserverpb.KV/Range", messages.RangeResponse),
-    "txn": ("/etcdserverpb.KV/Txn", messages.TxnResponse),
-    "compact": ("/etcdserverpb.KV/Compact", messages.CompactionResponse),
-    "authenticate": ("/etcdserverpb.Auth/Authenticate", messages.AuthenticateResponse),
-    "status": ("/etcdserverpb.Maintenance/Status", messages.StatusResponse),
+    "range": ("/etcdserverpb.KV/Range", messages.RangeResponse.FromString),
+    "txn": ("/etcdserverpb.KV/Txn", messages.TxnResponse.FromString),
+    "compact": ("/etcdserverpb.KV/Compact", messages.CompactionResponse.FromString),
+    "authenticate": ("/etcdserverpb.Auth/Authenticate", messages.AuthenticateResponse.FromString),
+    "status": ("/etcdserverpb.Maintenance/Status", messages.StatusResponse.FromString),
 }
 _WATCH = "/etcdserverpb.Watch/Watch"
 
@@ -42,54 +29,57 @@ _WATCH = "/etcdserverpb.Watch/Watch"
 class Member:
     """Connects when it is first used, and again whenever the connection is lost."""
 
-    def __init__(self, endpoint: str, found: grpc.ChannelCredentials | None) -> None:
+    def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self.endpoint = endpoint
         # Calls do not wait behind what a watch has to tell.
-        self._calls, self._watches = _channel(endpoint, found), _channel(endpoint, found)
-        self._methods: dict[str, Any] = {
-            name: self._calls.unary_unary(
-                path, request_serializer=_serialized, response_deserializer=response.FromString
-            )
-            for name, (path, response) in _METHODS.items()
-        }
-        self._watch: Any = self._watches.stream_stream(
-            _WATCH, request_serializer=_serialized, response_deserializer=messages.WatchResponse.FromString
-        )
+        self._calls, self._watches = Channel(endpoint, tls), Channel(endpoint, tls)
 
     async def call(self, name: str, request: Any, *, metadata: Metadata, seconds: float) -> Any:
         """The answer to one request, sent once."""
-        return await self._methods[name](request, metadata=metadata, timeout=seconds)
+        path, read = _METHODS[name]
+        answer = await self._calls.call(path, request.SerializeToString(), metadata=metadata, seconds=seconds)
+        try:
+            return read(answer)
+        except DecodeError as error:
+            raise unavailable(f"its answer cannot be read: {error}") from None
 
-    def watch(self, metadata: Metadata) -> Any:
-        """A stream of watch requests and answers; to be cancelled by who asked for it."""
-        return self._watch(metadata=metadata)
+    async def watch(self, metadata: Metadata, request: Any) -> Stream:
+        """A stream of watch requests, of which this is the first, and answers; to be cancelled by who asked for it."""
+        return await self._watches.stream(_WATCH, request.SerializeToString(), metadata=metadata)
 
     async def close(self) -> None:
         await self._calls.close()
         await self._watches.close()
 
 
-def credentials(settings: EtcdSettings) -> grpc.ChannelCredentials | None:
-    """Raises StorageUnavailable for a file that cannot be read."""
+def tls_context(settings: EtcdSettings) -> ssl.SSLContext | None:
+    """How to be sure of a member, and it of us. Raises StorageUnavailable for files that are of no use."""
     if not settings.tls:
         return None
-    files = (settings.ca_file, settings.key_file, settings.certificate_file)
+    for path in (settings.ca_file, settings.certificate_file, settings.key_file):
+        _check_readable(path)
     try:
-        ca, key, certificate = (path.read_bytes() if path else None for path in files)
+        # With a file only that authority counts, without one those of the system.
+        context = ssl.create_default_context(cafile=settings.ca_file)
+        if settings.certificate_file:
+            # The password keeps OpenSSL from asking for one at the terminal.
+            context.load_cert_chain(settings.certificate_file, settings.key_file, password="")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise StorageUnavailable(
+            f"our certificates for etcd are of no use ({error})",
+            remedy="correct --etcd-cafile, --etcd-certfile, --etcd-keyfile",
+        ) from None
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+def _check_readable(path: Path | None) -> None:
+    """OpenSSL does not say which of its files it could not read."""
+    try:
+        if path:
+            path.read_bytes()
     except OSError as error:
         raise StorageUnavailable(
             f"{error.filename} cannot be read: {error.strerror}",
             remedy="correct --etcd-cafile, --etcd-certfile and --etcd-keyfile",
         ) from None
-    return grpc.ssl_channel_credentials(ca, key, certificate)
-
-
-def _channel(endpoint: str, found: grpc.ChannelCredentials | None) -> Channel:
-    if found is None:
-        return grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
-    return grpc.aio.secure_channel(endpoint, found, options=_OPTIONS)
-
-
-def _serialized(message: Any) -> bytes:
-    encoded: bytes = message.SerializeToString()
-    return encoded

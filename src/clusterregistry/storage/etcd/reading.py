@@ -173,7 +173,7 @@ class Reader:
         return 1
 
     async def _watch(self, member: Member, wanted: Wanted) -> AsyncGenerator[Answer, None]:
-        stream = member.watch(await self._endpoints.session.metadata(member))
+        stream = await member.watch(await self._endpoints.session.metadata(member), wanted.request())
         return answers(stream, wanted, quiet=ATTEMPT_SECONDS)
 
     async def _read(self, keys: tuple[bytes, bytes], *, revision: int, limit: int, keys_only: bool = False) -> Any:

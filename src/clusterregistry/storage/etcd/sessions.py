@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from grpc.aio import AioRpcError
-
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import failures, messages
-from clusterregistry.storage.etcd.members import Member, Metadata
+from clusterregistry.storage.etcd.http2.headers import Metadata
+from clusterregistry.storage.etcd.http2.statuses import RpcError
+from clusterregistry.storage.etcd.members import Member
 from clusterregistry.storage.etcd.settings import EtcdSettings
 
 _SIGN_IN_SECONDS = 2.0
@@ -25,7 +25,7 @@ class Session:
         self.token = ""
 
     async def metadata(self, member: Member) -> Metadata:
-        """Signs in first if need be. Raises AioRpcError, and StorageUnavailable if the password cannot be read."""
+        """Signs in first if need be. Raises RpcError, and StorageUnavailable if the password cannot be read."""
         if not self._settings.user:
             return (_REQUIRE_LEADER,)
         if not self.token:
@@ -43,11 +43,11 @@ class Session:
         request = messages.AuthenticateRequest(name=self._settings.user, password=self._password())
         try:
             answer = await member.call("authenticate", request, metadata=(_REQUIRE_LEADER,), seconds=_SIGN_IN_SECONDS)
-        except AioRpcError as error:
+        except RpcError as error:
             if not failures.is_passing(error):
                 raise
             # Else a write would count as one that may have been done.
-            raise failures.error_of(error.code(), f"{failures.SIGNING_IN}: {error.details()}") from error
+            raise RpcError(error.code, f"signing in, before anything else: {error.details}", reached=False) from error
         return str(answer.token)
 
     def _password(self) -> str:

@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
-from grpc import StatusCode
-from grpc.aio import EOF
+from google.protobuf.message import DecodeError
 
 from clusterregistry.storage.errors import RevisionCompacted
-from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd import messages
+from clusterregistry.storage.etcd.http2.exchanges import Stream
+from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode, unavailable
 
 Answer = tuple[list[Any], int]
 """Events, and the revision that etcd has come to."""
@@ -34,24 +35,56 @@ class Wanted:
         return messages.WatchRequest(create_request={**keys, **asked})
 
 
-async def answers(stream: Any, wanted: Wanted, *, quiet: float) -> AsyncGenerator[Answer, None]:
-    """Opens a watch on a stream and yields its events, never a part of a revision.
+class Telling:
+    """Makes whole revisions of what etcd answers to one watch."""
 
-    The first answer is empty, with revision 0, and says that it is open; another empty one tells how far etcd has come.
-    When nothing is heard for ``quiet`` seconds, or the watch ends, that is an AioRpcError. Raises RevisionCompacted.
-    Ends the stream when it is closed itself.
+    def __init__(self, wanted: Wanted) -> None:
+        self._after = wanted.after
+        self._events: list[Any] = []
+
+    def take(self, message: bytes) -> Answer | None:
+        """The events that an answer completes; None when it completes nothing.
+
+        The first answer is empty, with revision 0, and says that the watch is open; another empty one tells how far
+        etcd has come. Raises RevisionCompacted, and RpcError when the watch is over.
+        """
+        answer = _read(message)
+        if answer.compact_revision:
+            raise RevisionCompacted(self._after, compacted=answer.compact_revision)
+        if answer.canceled:
+            raise unavailable(answer.cancel_reason or "the watch was ended")
+        after = self._after
+        self._events += (event for event in answer.events if event.kv.mod_revision > after)
+        whole, self._events = _split(self._events) if answer.fragment else (self._events, [])
+        if whole or not answer.events:
+            return whole, 0 if answer.created else answer.header.revision
+        return None
+
+
+async def answers(stream: Stream, wanted: Wanted, *, quiet: float) -> AsyncGenerator[Answer, None]:
+    """Yields the events of a watch that was asked for on a stream, never a part of a revision.
+
+    When nothing is heard for ``quiet`` seconds, or the watch ends, that is an RpcError. Raises RevisionCompacted. Ends
+    the stream when it is closed itself.
     """
-    events: list[Any] = []
+    telling = Telling(wanted)
     try:
-        await stream.write(wanted.request())
         while True:
-            answer = await _next(stream, after=wanted.after, quiet=quiet)
-            events += (event for event in answer.events if event.kv.mod_revision > wanted.after)
-            whole, events = _split(events) if answer.fragment else (events, [])
-            if whole or not answer.events:
-                yield whole, 0 if answer.created else answer.header.revision
+            try:
+                async with asyncio.timeout(quiet):
+                    message = await stream.read()
+            except TimeoutError:
+                raise nothing_heard(quiet) from None
+            answer = telling.take(message)
+            if answer is not None:
+                yield answer
     finally:
         stream.cancel()
+
+
+def nothing_heard(seconds: float) -> RpcError:
+    """For a watch that says nothing, though it was asked."""
+    return RpcError(StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {seconds:g} s")
 
 
 def _split(events: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -61,16 +94,8 @@ def _split(events: list[Any]) -> tuple[list[Any], list[Any]]:
     return whole, events[len(whole) :]
 
 
-async def _next(stream: Any, *, after: int, quiet: float) -> Any:
+def _read(message: bytes) -> Any:
     try:
-        async with asyncio.timeout(quiet):
-            answer = await stream.read()
-    except TimeoutError:
-        raise failures.error_of(StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {quiet:g} s") from None
-    if answer is EOF:
-        raise failures.error_of(StatusCode.UNAVAILABLE, "the connection was closed")
-    if answer.compact_revision:
-        raise RevisionCompacted(after, compacted=answer.compact_revision)
-    if answer.canceled:
-        raise failures.error_of(StatusCode.UNAVAILABLE, answer.cancel_reason or "the watch was ended")
-    return answer
+        return messages.WatchResponse.FromString(message)
+    except DecodeError as error:
+        raise unavailable(f"what a watch tells cannot be read: {error}") from None
