@@ -46,6 +46,9 @@ class Lagging:
     def at_hand(self, key: str) -> KeyValue | None:
         return self._inner.at_hand(key)
 
+    def peek(self, key: str) -> KeyValue | None:
+        return self._inner.peek(key)
+
     async def get(self, key: str) -> KeyValue | None:
         return await self._inner.get(key)
 

@@ -34,6 +34,9 @@ class Spy:
     def at_hand(self, key: str) -> KeyValue | None:
         return self.inner.at_hand(key)
 
+    def peek(self, key: str) -> KeyValue | None:
+        return self.inner.peek(key)
+
     async def get(self, key: str) -> KeyValue | None:
         self.reads.append("get")
         return await self.inner.get(key)

@@ -85,6 +85,9 @@ class Storage(Protocol):
     def at_hand(self, key: str) -> KeyValue | None:
         """The key as of now, if that is known without waiting; None says nothing, and ``get`` knows. Never raises."""
 
+    def peek(self, key: str) -> KeyValue | None:
+        """The key as this store remembers it, which may be old by now; None says nothing. Never raises."""
+
     async def get(self, key: str) -> KeyValue | None:
         """The key as of now; None when it does not exist."""
 

@@ -77,7 +77,7 @@ class Cacher:
         return await self._backend.current_revision()
 
     def peek(self, key: str) -> KeyValue | None:
-        """The key as memory has it: without waiting, hence only as current as ``sole_writer`` says."""
+        """As the port says. Where ``sole_writer`` is true it is as good as ``get``."""
         return self._snapshot.items.get(key)
 
     def at_hand(self, key: str) -> KeyValue | None:

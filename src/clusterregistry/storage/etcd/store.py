@@ -87,6 +87,10 @@ class EtcdStorage:
         """Nothing is: that is what caches are for."""
         return None
 
+    def peek(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
+        """Nothing is remembered."""
+        return None
+
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
         return await self._reader.get(key)
