@@ -1,14 +1,23 @@
 """Stores for tests: any engine's, fresh and empty, and closed afterwards."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.sqlite import SQLiteStorage
 from clusterregistry.storage.waiting import SeenRevision
 from tests.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What is heard of a failed handshake is the loop's affair: that is tested on the loop of the server."""
+    if item.path.stem == "test_etcd_access":
+        return {"uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture

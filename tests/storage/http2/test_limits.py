@@ -9,7 +9,7 @@ from clusterregistry.storage.etcd.http2 import connection, frames
 from clusterregistry.storage.etcd.http2.channel import Channel
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
-from tests.storage.http2_peers import HEAD, PATH, Peer, call, data, serving
+from tests.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
 from tools.ports import free_ports
 
 BODY = bytes(range(256)) * 800  # more than a window and many frames

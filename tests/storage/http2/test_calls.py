@@ -7,7 +7,7 @@ import pytest
 from clusterregistry.storage.etcd.http2 import connection, exchanges, frames
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
-from tests.storage.http2_peers import HEAD, PATH, Peer, call, data, serving
+from tests.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
 
 
 async def echo(peer: Peer) -> None:
