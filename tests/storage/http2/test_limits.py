@@ -255,6 +255,40 @@ async def test_what_is_under_way_when_a_connection_is_lost_may_have_been_done() 
     assert "closed the connection" in under_way.details
 
 
+async def test_a_connection_that_is_lost_in_the_turn_of_a_call_disturbs_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        while True:
+            peer.answer((await peer.request()).stream, b"answer")
+
+    async with serving(script) as channel:
+        await call(channel)
+        assert channel._connection is not None
+        lost, failing = channel._connection, asyncio.ensure_future(failure(channel))
+        await asyncio.sleep(0)  # its frames wait for the end of the turn
+        assert lost._outlet._pending
+        lost._outlet._transport.abort()
+        lost.connection_lost(None)
+        assert "closed the connection" in (await failing).details
+        assert await call(channel) == b"answer"
+    assert caplog.records == []
+
+
+async def test_who_waits_for_a_connection_when_its_channel_is_closed_is_told() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.frame()
+
+    async with serving(script) as channel:
+        failing = asyncio.ensure_future(failure(channel))
+        await asyncio.sleep(0)
+        await channel.close()
+        error = await failing
+        assert "closed by us" in error.details
+        assert not error.reached
+
+
 async def test_when_its_numbers_are_used_up_a_connection_is_replaced() -> None:
     connections = 0
 

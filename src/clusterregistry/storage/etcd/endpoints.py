@@ -112,8 +112,7 @@ class Endpoints:
         if self._under_way:
             self._idle.clear()
             await self._idle.wait()
-        for member in self._members:
-            await member.close()
+        await asyncio.gather(*(member.close() for member in self._members))
 
 
 class _State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,7 @@ class Member:
         return await self._watches.stream(_WATCH, request.SerializeToString(), metadata=metadata)
 
     async def close(self) -> None:
-        await self._calls.close()
-        await self._watches.close()
+        await asyncio.gather(self._calls.close(), self._watches.close())
 
 
 def tls_context(settings: EtcdSettings) -> ssl.SSLContext | None:

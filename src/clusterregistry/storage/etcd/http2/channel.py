@@ -89,15 +89,25 @@ class Channel:
         if self._connecting is None or self._connecting.done():
             if loop.time() < self._not_before:
                 raise RpcError(self._failure.code, self._failure.details, reached=False)
-            self._connecting = loop.create_future()
-            running = loop.create_task(self._run(self._connecting))
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+            self._connecting = self._begin(loop)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._connecting)
         except TimeoutError:
             raise self._late() from None
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Connection]:
+        connecting: asyncio.Future[Connection] = loop.create_future()
+        running = loop.create_task(self._run(connecting))
+        self._running.add(running)
+
+        def over(_: asyncio.Task[None]) -> None:
+            self._running.discard(running)
+            if not connecting.done():  # it was cancelled, perhaps before it began
+                _fail(connecting, unavailable("the connection was closed by us", reached=False))
+
+        running.add_done_callback(over)
+        return connecting
 
     async def _run(self, connecting: asyncio.Future[Connection]) -> None:
         """One connection from its beginning to its end. It is a task so that the end of the loop ends it too."""
@@ -109,10 +119,8 @@ class Channel:
             await connection.lost.wait()
         except RpcError as error:
             self._failed(error)
-            connecting.set_exception(error)
-            connecting.exception()  # it may be that nobody waits any longer
+            _fail(connecting, error)
         finally:
-            connecting.cancel()
             connection.close()
             await connection.lost.wait()
 
@@ -151,3 +159,8 @@ class Channel:
         self._failure = error
         self._not_before = asyncio.get_running_loop().time() + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+
+def _fail(connecting: asyncio.Future[Connection], error: RpcError) -> None:
+    connecting.set_exception(error)
+    connecting.exception()  # it may be that nobody waits any longer

@@ -32,8 +32,8 @@ class Outlet:
         self._pending.append(data)
 
     def flush(self) -> None:
-        if self._pending:
-            data, self._pending = b"".join(self._pending), []
+        data, self._pending = b"".join(self._pending), []
+        if data and not self._transport.is_closing():  # the connection may have been lost in this very turn
             self._transport.write(data)
 
     def begin(self, exchange: Exchange) -> None:
