@@ -204,7 +204,7 @@ class Store:
         """
         remembered = None if dry_run else self._remembered(name)
         while True:
-            kv = remembered or await self._stored(self.storage.get(self.prefix + name))
+            kv = remembered or self.at_hand(name) or await self._stored(self.storage.get(self.prefix + name))
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
@@ -345,7 +345,7 @@ class Store:
         """Removes the object, or marks it while finalizers hold it. Raises 404 and 409."""
         remembered = None if options.dry_run else self._remembered(name)
         while True:
-            kv = remembered or await self.get(name)
+            kv = remembered or self.at_hand(name) or await self.get(name)
             obj = decoded(kv)
             try:
                 self._check_preconditions(obj, options.preconditions)
