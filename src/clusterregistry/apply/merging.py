@@ -30,6 +30,15 @@ def settled(schema: Schema | None, value: Any, live: Any = None, applied: Any = 
     return whole(value) if type(schema) is schemas.Integer else value
 
 
+def is_settled(configuration: Any) -> bool:
+    """Whether a configuration has nothing in it that ``settled`` might change: neither nulls nor floats."""
+    if type(configuration) is dict:
+        return all(map(is_settled, configuration.values()))
+    if type(configuration) is list:
+        return all(map(is_settled, configuration))
+    return configuration is not None and type(configuration) is not float
+
+
 def _settled_map(
     schema: Schema | None, value: dict[str, Any], live: dict[str, Any], applied: dict[str, Any]
 ) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from clusterregistry.apply.errors import InvalidConfigurationError
 from clusterregistry.apply.field_sets import LEAF, SELF, Fields, difference, intersection, union
 from clusterregistry.apply.fitting import compile_fitting
 from clusterregistry.apply.managed_fields import APPLY, UPDATE, Entry, Identity, MalformedEntryError, Managed
-from clusterregistry.apply.merging import merge, settled
+from clusterregistry.apply.merging import is_settled, merge, settled
 from clusterregistry.apply.owning import owned
 from clusterregistry.apply.pruning import Pruning
 from clusterregistry.apply.removing import empties_for_nulls, nulls_for_empties, remove
@@ -156,10 +156,9 @@ class Ownership:
         identity = self._identity(manager, APPLY)
         last = managed.get(identity)
         managed[identity] = self._claim(configuration, identity, last)
-        after: Object = merge(self._schema, before, configuration)
-        after["metadata"] = after["metadata"] or {}
-        if last:
-            after = self._without_given_up(after, managed, identity, last)
+        merged: Object = merge(self._schema, before, configuration)
+        merged["metadata"] = merged["metadata"] or {}
+        after = self._without_given_up(merged, managed, identity, last) if last else merged
         changes = self._changes(before, after)
         if not force:
             self._refuse_conflicts(managed, before, after, changes=changes, own=identity)
@@ -167,7 +166,8 @@ class Ownership:
         managed_fields.replace_fields(managed, identity, difference(managed[identity]["fieldsV1"], _NAME))
         if after != before and identity in managed:
             managed[identity]["time"] = self._now()
-        after = settled(self._schema, after, before, configuration)
+        if after is not merged or not is_settled(configuration):
+            after = settled(self._schema, after, before, configuration)
         after["metadata"] = {**after["metadata"]}
         after["metadata"]["managedFields"] = managed_fields.to_stored(managed)
         if manager == last_applied.MANAGER:

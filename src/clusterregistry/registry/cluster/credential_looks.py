@@ -85,6 +85,10 @@ _LOOKS = (
 )
 
 _HINTS = tuple((hint, look) for look in _LOOKS for hint in look.hints)
+_ANY_HINT = re.compile("|".join(re.escape(hint) for hint, _ in _HINTS))
+_SHORT = 100
+"""Characters up to which one search for all hints is faster than one for each."""
+
 _KUBECONFIG_HINT = "Config"
 _KUBECONFIG = re.compile(r"""\bkind["']?\s{0,9}:\s{0,9}["']?Config\b""")
 _KUBECONFIG_USER = re.compile(r"""[\s"'{,](?:token|password)["']?\s{0,9}:\s{0,9}["']?[^\s"'{}\[\],$<:/]{6}""")
@@ -118,6 +122,8 @@ def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
 
 def _hinted(text: str, hints: Iterable[tuple[str, _Look]]) -> dict[_Look, None]:
     """The looks that a text has hints of, in their order."""
+    if len(text) < _SHORT and not _ANY_HINT.search(text):
+        return {}
     return dict.fromkeys([look for hint, look in hints if hint in text])
 
 
