@@ -5,90 +5,14 @@
 
 from __future__ import annotations
 
-import gc
-import socket
-import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.api.objects import CLUSTERS, cluster, path_of
 from tests.performance.clients import PATIENCE
-from tests.performance.paths import TABLE
-from tests.performance.servers import CountedServer, serving
-
-WATCHED = b"apiserver_longrunning_requests 0.0"
-MERGE_PATCH = "Content-Type: application/merge-patch+json"
 
 
 def test_nothing_that_clients_do_leaves_a_circle_of_objects_behind(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        use(server)  # what is loaded and made once is not of interest
-        with collected() as found:
-            use(server)
-            server.call(gc.collect)
-        assert found == {}
-
-
-def use(server: CountedServer) -> None:
-    requests(server)
-    broken_watches(server)
-    failed_handshakes(server)
-    until_nobody_watches(server)
-
-
-def requests(server: CountedServer) -> None:
-    with server.connect() as client:
-        client.send("POST", CLUSTERS, cluster("a"))
-        client.send("GET", CLUSTERS)
-        client.send("GET", CLUSTERS, None, TABLE)
-        client.send("GET", f"{CLUSTERS}?labelSelector=a%3Db")
-        client.send("PATCH", path_of("a"), {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
-        client.send("POST", CLUSTERS, cluster("a"), expect=409)
-        client.send("POST", CLUSTERS, {"spec": 5}, expect=400)
-        client.send("GET", path_of("none"), expect=404)
-        client.send("GET", f"{CLUSTERS}?limit=few", expect=400)
-        client.send("PUT", path_of("a"), cluster("a") | {"spec": 5}, expect=422)
-        client.send("DELETE", path_of("a"))
-    with server.connect() as client:
-        client.send("GET", "/apis")
-
-
-def broken_watches(server: CountedServer) -> None:
-    """One that goes in peace, and one whose connection is reset."""
-    for reset in (False, True):
-        with server.connect() as client:
-            client.watch(f"{CLUSTERS}?watch=true").close()
-            if reset:
-                client.reset()
-
-
-def failed_handshakes(server: CountedServer) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as plain:
-        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        while plain.recv(1000):
-            pass
-
-
-def until_nobody_watches(server: CountedServer) -> None:
-    until = time.monotonic() + PATIENCE
-    with server.connect() as client:
-        while WATCHED not in client.send("GET", "/metrics"):
-            assert time.monotonic() < until
-
-
-@contextmanager
-def collected() -> Iterator[Counter[str]]:
-    """The types of what only the collector finds, when the block has ended."""
-    found: Counter[str] = Counter()
-    gc.collect()
-    gc.disable()
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    try:
-        yield found
-        found.update(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.garbage)
-    finally:
-        gc.set_debug(0)
-        gc.enable()
-        gc.garbage.clear()
+    command = [sys.executable, "-m", "tests.performance.circles", str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -88,7 +88,7 @@ class Routes:
         if scope is None or info.namespace:
             return self._unknown
         if info.verb == "watch":
-            return self._watch(scope, info)
+            return self._watch(scope)
         return partial(_verb(scope, info), scope)
 
     def _review(self, info: RequestInfo) -> Handler:
@@ -100,12 +100,13 @@ class Routes:
             raise errors.method_not_allowed()
         return partial(review, scope)
 
-    def _watch(self, scope: Scope, info: RequestInfo) -> Handler:
+    def _watch(self, scope: Scope) -> Handler:
         settings = self._watch_settings
         if settings is None:
             raise scope.not_supported("watch")
 
         def answer(request: Request) -> Reply:
+            info = request.info  # not that of ``_found``, which holds this function: they would keep each other
             if request.method not in ("GET", "HEAD"):
                 raise scope.not_supported("watch")
             if len(info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
