@@ -14,7 +14,7 @@ from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.listing import Listed
 from clusterregistry.storage.interface import KeyValue
-from clusterregistry.storage.revisions import to_stored
+from clusterregistry.storage.revisions import presented, to_stored
 
 STORED = cluster_resource("off")
 OTHER_VERSION = dataclasses.replace(STORED.versions[0], name="v2")
@@ -43,7 +43,7 @@ def cluster(number: int, *, note: str = "") -> KeyValue:
         "uid": f"u-{number}",
     }
     obj = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": metadata, "spec": {}}
-    return KeyValue(f"/clusters/c{number}", to_stored(obj), 10**number if number < 9 else number)
+    return presented(KeyValue(f"/clusters/c{number}", to_stored(obj), 10**number if number < 9 else number))
 
 
 def clusters(count: int) -> list[KeyValue]:

@@ -21,6 +21,7 @@ from clusterregistry.registry.watching import Hub
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.storage.interface import KeyValue
+from clusterregistry.storage.revisions import presented
 from clusterregistry.storage.sqlite import SQLiteStorage
 
 
@@ -59,7 +60,7 @@ class Rights:
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     backend = await SQLiteStorage.open(tmp_path / "registry.db")
     resource = cluster_resource("off")
-    cacher = await Cacher.open(backend, Store(resource, backend, now=str).prefix)
+    cacher = await Cacher.open(backend, Store(resource, backend, now=str).prefix, present=presented)
     yield Store(resource, cacher, now=str)
     await cacher.close()
     await backend.close()

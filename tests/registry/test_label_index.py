@@ -19,7 +19,7 @@ from clusterregistry.registry.objects import labels_of, name_of
 from clusterregistry.registry.store import Store
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.interface import Page, Storage
-from clusterregistry.storage.revisions import to_stored
+from clusterregistry.storage.revisions import presented, to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage
 from tests.storage.lagging import Lagging
 
@@ -30,7 +30,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     backend = await SQLiteStorage.open(tmp_path / "registry.db")
     resource = cluster_resource("off")
     seen: Storage = backend if request.param == "told at once" else Lagging(backend)
-    cacher = await Cacher.open(seen, Store(resource, backend, now=str).prefix)
+    cacher = await Cacher.open(seen, Store(resource, backend, now=str).prefix, present=presented)
     yield Store(resource, cacher, now=str)
     await cacher.close()
     await backend.close()

@@ -14,7 +14,7 @@ from clusterregistry.registry.objects import name_of
 from clusterregistry.registry.partial_views import PartialView
 from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Change
 from clusterregistry.storage.interface import Event, KeyValue
-from clusterregistry.storage.revisions import to_stored
+from clusterregistry.storage.revisions import presented, to_stored
 
 NAMES = "abcd"
 ALL = st.none()
@@ -26,7 +26,9 @@ def options(labels: str = "") -> ListOptions:
 
 
 def kv(name: str, revision: int, label: str = "1") -> KeyValue:
-    return KeyValue(f"/things/{name}", to_stored({"metadata": {"labels": {"x": label}, "uid": ""}}), revision)
+    return presented(
+        KeyValue(f"/things/{name}", to_stored({"metadata": {"labels": {"x": label}, "uid": ""}}), revision)
+    )
 
 
 def told(changes: list[Change]) -> list[tuple[str, str, int]]:

@@ -11,17 +11,16 @@ from clusterregistry.registry.objects import (
     decoded,
     decoded_to_read,
     labels_of,
-    served_all,
-    served_metadata,
-    served_metadata_size,
-    served_size,
+    metadata_of,
+    metadata_size,
+    size_of,
 )
-from clusterregistry.registry.objects import served as served_bytes
 from clusterregistry.storage.interface import KeyValue
-from clusterregistry.storage.revisions import to_stored
+from clusterregistry.storage.revisions import at_revision, presented, to_stored
 
 LABELS = {"env": "prod", "app.kubernetes.io/name": "", "labels": "metadata"}
 TRICKY = '"labels":{"not":"this"},"managedFields":[{"metadata":{"uid":"}'
+LIKE_THE_END = {"resourceVersion": "42", "uid": "u-1"}
 FIELDS = [{"manager": "m", "fieldsV1": {"labels": {"f:env": {}}, "metadata": {}, "uid": {}, TRICKY: {}}}]
 
 
@@ -31,11 +30,14 @@ def stored(**metadata: Any) -> KeyValue:
         "metadata": {"name": "a", "uid": "u-1", **metadata},
         "spec": {"labels": {"no": "label"}, "metadata": {"labels": {"nor": "this"}, "uid": "}"}},
     }
-    return KeyValue("/a", to_stored(obj), 42)
+    return presented(KeyValue("/a", to_stored(obj), 42))
 
 
 OBJECTS = [
     stored(),
+    stored(
+        annotations={"name": "a", "resourceVersion": "42", "uid": "u-1"}, labels={"resourceVersion": "42", "uid": "u-1"}
+    ),
     stored(labels=LABELS),
     stored(labels={}),
     stored(labels=LABELS, managedFields=FIELDS),
@@ -54,24 +56,31 @@ def test_labels_are_those_of_the_metadata(kv: KeyValue) -> None:
 
 @pytest.mark.parametrize("kv", OBJECTS)
 def test_metadata_is_that_of_the_object(kv: KeyValue) -> None:
-    assert served_metadata([kv]) == [orjson.dumps(decoded(kv)["metadata"])]
+    assert metadata_of([kv]) == [orjson.dumps(decoded(kv)["metadata"])]
 
 
 @pytest.mark.parametrize("kv", OBJECTS)
-def test_what_is_read_of_an_object_is_all_but_who_owns_it_and_its_version(kv: KeyValue) -> None:
+def test_what_is_read_of_an_object_is_all_but_its_managed_fields(kv: KeyValue) -> None:
     wanted = decoded(kv)
     wanted["metadata"].pop("managedFields", None)
-    wanted["metadata"].pop("resourceVersion")
     assert decoded_to_read(kv) == wanted
 
 
-def test_many_are_served_as_each_is() -> None:
-    items = [*OBJECTS, KeyValue("/new", OBJECTS[0].value, 0)]
-    assert served_all(items) == list(map(served_bytes, items))
+@pytest.mark.parametrize("revision", [0, 7, 42, 10**12])
+@pytest.mark.parametrize("kv", OBJECTS)
+def test_an_object_under_another_revision_is_the_same_but_for_that(kv: KeyValue, revision: int) -> None:
+    found, wanted = at_revision(kv, revision), decoded(kv)
+    wanted["metadata"].pop("resourceVersion")
+    if revision:
+        wanted["metadata"]["resourceVersion"] = str(revision)
+    assert decoded(found) == wanted
+    assert found.revision == revision
+    assert at_revision(found, 42) == kv
+    assert metadata_of([found]) == [orjson.dumps(wanted["metadata"], option=orjson.OPT_SORT_KEYS)]
 
 
 def test_sizes_are_those_of_what_is_served() -> None:
-    items = [KeyValue(kv.key, kv.value, 7**number) for number, kv in enumerate(OBJECTS)]
-    assert served_size(items) == sum(len(served_bytes(kv)) for kv in items)
-    assert served_metadata_size(items) == sum(map(len, served_metadata(items)))
-    assert served_size([]) == served_metadata_size([]) == 0
+    items = [at_revision(kv, 7**number) for number, kv in enumerate(OBJECTS)]
+    assert size_of(items) == sum(len(kv.value) for kv in items)
+    assert metadata_size(items) == sum(map(len, metadata_of(items)))
+    assert size_of([]) == metadata_size([]) == 0

@@ -15,6 +15,7 @@ from clusterregistry.registry.objects import Object, decoded
 from clusterregistry.registry.store import Store, Written
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.interface import KeyValue
+from clusterregistry.storage.revisions import presented
 from clusterregistry.storage.sqlite import SQLiteStorage
 from tests.api.objects import HOLD, cluster
 
@@ -35,7 +36,8 @@ class Remembering:
 
     async def get(self, key: str) -> KeyValue | None:
         self.reads += 1
-        return await self.inner.get(key)
+        found = await self.inner.get(key)
+        return found and presented(found)
 
     async def update(self, key: str, value: bytes, **named: Any) -> int:
         self.writes += 1

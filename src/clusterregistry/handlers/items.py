@@ -14,7 +14,7 @@ import orjson
 
 from clusterregistry.handlers.responses import Edition, LazyBody
 from clusterregistry.handlers.scope import Scope
-from clusterregistry.registry.objects import served_all, served_metadata, served_metadata_size, served_size
+from clusterregistry.registry.objects import metadata_of, metadata_size, size_of
 from clusterregistry.storage.interface import KeyValue
 
 _PIECE = 64 * 1024
@@ -57,13 +57,13 @@ class StoredObjects:
     before = behind = b""
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *served_all(items)])
+        return b",".join([b"", *[kv.value for kv in items]])
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return served_all(items)
+        return [kv.value for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        return served_size(items)
+        return size_of(items)
 
 
 class ConvertedObjects:
@@ -98,12 +98,12 @@ class PartialObjects:
         return b"," + self.before + around.join(self.parts(items)) + self.behind
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return served_metadata(items) if self._scope.is_stored_version else [self._converted(kv) for kv in items]
+        return metadata_of(items) if self._scope.is_stored_version else [self._converted(kv) for kv in items]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         around = len(items) * len(self.before + self.behind)
         if self._scope.is_stored_version:
-            return around + served_metadata_size(items)
+            return around + metadata_size(items)
         return around + sum(map(len, self.parts(items)))
 
     def _converted(self, kv: KeyValue) -> bytes:

@@ -15,7 +15,7 @@ from clusterregistry.authn.users import User
 from clusterregistry.codecs import json_codec
 from clusterregistry.registry.admission import Admission, Admit
 from clusterregistry.registry.definitions import Definition, Resource, Version
-from clusterregistry.registry.objects import decoded, served
+from clusterregistry.registry.objects import decoded
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.strategy import Strategy
 from clusterregistry.registry.watching import Hub
@@ -61,7 +61,7 @@ class Scope(KindScope):
     def object_bytes(self, kv: KeyValue) -> bytes:
         """The object in this version as JSON."""
         if self.is_stored_version:
-            return served(kv)
+            return kv.value
         return json_codec.encode(self.object(kv))
 
     def object(self, kv: KeyValue) -> dict[str, Any]:

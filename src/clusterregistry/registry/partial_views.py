@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from clusterregistry.registry.listing import ListOptions
-from clusterregistry.registry.objects import at_revision, name_of
+from clusterregistry.registry.objects import name_of
 from clusterregistry.registry.watching import ADDED, DELETED, MODIFIED, Change
 from clusterregistry.storage.interface import Event, KeyValue
+from clusterregistry.storage.revisions import at_revision
 
 _by_revision = attrgetter("revision")
 

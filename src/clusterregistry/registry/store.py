@@ -29,7 +29,7 @@ from clusterregistry.registry.uids import new_uid
 from clusterregistry.storage import keys
 from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError
 from clusterregistry.storage.interface import KeyValue, Storage
-from clusterregistry.storage.revisions import to_stored
+from clusterregistry.storage.revisions import at_revision, presented, to_stored
 
 Change = Callable[[Object | None], Object]
 """Makes the wanted object from the present one (None: there is none). May be called again after a conflict.
@@ -152,7 +152,7 @@ class Store:
         key, value = self.prefix + obj["metadata"]["name"], to_stored(obj)
         if dry_run:
             taken = await self._stored(self.storage.get(key))
-            return None if taken else KeyValue(key, value, 0)
+            return None if taken else presented(KeyValue(key, value, 0))
         try:
             revision = await self.storage.create(key, value)
         except KeyExists:
@@ -160,7 +160,7 @@ class Store:
         except StorageError as error:
             raise interpreting.api_error(error) from error
         await self._settle(revision)
-        return KeyValue(key, value, revision)
+        return presented(KeyValue(key, value, revision))
 
     async def _settle(self, revision: int) -> None:
         """Has a write seen here before it is answered, where the server itself acts on its objects.
@@ -320,10 +320,10 @@ class Store:
         """The object after the write; None when another write came first."""
         metadata = obj["metadata"]
         value = to_stored(obj)
-        if value == kv.value:
+        after = presented(KeyValue(kv.key, value, kv.revision))
+        if after.value == kv.value:
             return kv
         released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
-        after = KeyValue(kv.key, value, kv.revision)
         if dry_run:
             return after
         try:
@@ -331,7 +331,7 @@ class Store:
                 # The last finalizer is gone. The answer shows that, under the revision that was there.
                 await self._settle(await self.storage.delete(kv.key, expected=kv.revision))
             else:
-                after.revision = await self.storage.update(kv.key, value, expected=kv.revision)
+                after = at_revision(after, await self.storage.update(kv.key, value, expected=kv.revision))
                 await self._settle(after.revision)
         except (RevisionConflict, KeyNotFound):
             return None

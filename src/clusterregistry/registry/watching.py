@@ -14,9 +14,9 @@ from typing import Any
 
 from clusterregistry.registry import watchers
 from clusterregistry.registry.listing import ListOptions
-from clusterregistry.registry.objects import at_revision
 from clusterregistry.registry.watchers import Batch, Frame, FrameWatcher, Watcher
 from clusterregistry.storage.interface import Event, KeyValue, Storage
+from clusterregistry.storage.revisions import at_revision
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 

@@ -19,7 +19,7 @@ import gc
 import sys
 from collections.abc import Awaitable, Callable
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """The names of these settings in glibc's mallopt."""
 
 _OF_ITS_OWN = 256 * 1024
@@ -53,6 +53,9 @@ def give_back_what_is_free() -> None:
     if mallopt is not None:  # musl has none, and gives memory back by itself
         mallopt(_MMAP_THRESHOLD, _OF_ITS_OWN)
         mallopt(_TRIM_THRESHOLD, _KEPT)
+        # One heap for all threads: objects are read from disk by a thread, and in its own heap nobody else could use
+        # what they leave behind. There is but one interpreter, so hardly ever do two want it at once.
+        mallopt(_ARENA_MAX, 1)
 
 
 def collect_the_young() -> None:

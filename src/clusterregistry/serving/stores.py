@@ -22,6 +22,7 @@ from clusterregistry.storage.compacting import MonotonicClock, keep_compacting
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.interface import Storage
 from clusterregistry.storage.locations import DATABASE
+from clusterregistry.storage.revisions import presented
 from clusterregistry.storage.sqlite import SQLiteStorage
 
 
@@ -82,7 +83,7 @@ async def _open_sqlite(path: Path) -> Storage:
 
 async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> Kept:
     prefix = keys.prefix_of(resource.group, resource.plural)
-    cacher = await Cacher.open(backend, prefix)
+    cacher = await Cacher.open(backend, prefix, present=presented)
     stack.push_async_callback(cacher.close)
     hub = Hub(cacher, prefix)
     stack.callback(hub.close)

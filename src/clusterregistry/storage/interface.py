@@ -24,6 +24,8 @@ class KeyValue:
     value: bytes
     revision: int
     memo: Any = field(default=None, compare=False, repr=False)
+    slot: int = field(default=-1, compare=False, repr=False)
+    """Where in the value its revision stands, if it does: see ``revisions``."""
 
 
 @dataclass(slots=True)

@@ -2,8 +2,10 @@
 
 A revision is known only when a write commits, so stored JSON lacks ``metadata.resourceVersion``. It
 has exactly one newline instead, at the place where the property belongs (compact JSON has no other).
-The stored form stays plain JSON for whoever opens the file, and serving an object needs one copy of
-its bytes and no decoding.
+The stored form stays plain JSON for whoever opens the file, and serving an object needs no decoding.
+
+In memory objects are kept as they are served, and know where their revision stands: lists are joined from them as they
+are. What users wrote may look like the revision, so it could not be found again.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import Any
 
 import orjson
 
-SLOT = b"\n"
-FILLING = b'"resourceVersion":"%d",'
-"""What is served in the place of the slot."""
+from clusterregistry.storage.interface import KeyValue
 
+_SLOT = b"\n"
+_FILLING = b'"resourceVersion":"%d",'
 _METADATA = b'"metadata":{'
 _OPENING = len(_METADATA) - 1
 
@@ -28,31 +30,41 @@ def to_stored(obj: dict[str, Any]) -> bytes:
     encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
     # Of the keys that metadata may have, uid sorts last and resourceVersion just before it.
     at = encoded.rindex(b'"uid":')
-    spliced = orjson.Fragment(encoded[:at] + SLOT + encoded[at:])
+    spliced = orjson.Fragment(encoded[:at] + _SLOT + encoded[at:])
     return orjson.dumps({**obj, "metadata": spliced}, option=orjson.OPT_SORT_KEYS)
 
 
 def to_served(stored: bytes, revision: int) -> bytes:
     """The stored bytes with ``metadata.resourceVersion`` filled in; revision 0 is that of what is not stored."""
-    return stored.replace(SLOT, FILLING % revision if revision else b"", 1)
+    return stored.replace(_SLOT, _filling(revision), 1)
 
 
-GROWTH_BUT_DIGITS = len(FILLING) - len(b"%d") - len(SLOT)
-"""How much longer served bytes are than stored ones, not counting the digits of the revision."""
+def _filling(revision: int) -> bytes:
+    return _FILLING % revision if revision else b""
 
 
-MetadataSpan = tuple[int, int, int]
-"""Where the metadata begins within stored bytes, where its slot is and where it ends.
+def presented(kv: KeyValue) -> KeyValue:
+    """A stored object as it is served."""
+    return KeyValue(kv.key, to_served(kv.value, kv.revision), kv.revision, slot=kv.value.find(_SLOT))
+
+
+def at_revision(kv: KeyValue, revision: int) -> KeyValue:
+    """A served object under another revision."""
+    before, behind = kv.value[: kv.slot], kv.value[kv.slot + len(_filling(kv.revision)) :]
+    return KeyValue(kv.key, before + _filling(revision) + behind, revision, slot=kv.slot)
+
+
+MetadataSpan = tuple[int, int]
+"""Where the metadata begins within served bytes, and where it ends.
 
 A plain tuple: there is one for each object, and those the garbage collector need not look at.
 """
 
 
-def metadata_span(stored: bytes) -> MetadataSpan:
+def metadata_span(kv: KeyValue) -> MetadataSpan:
     """As objects are stored in order, their metadata can be read without decoding the rest.
 
-    No property that sorts before ``metadata`` holds another object of that name, and nothing but a uid, which has no
-    braces, lies between the slot and the end.
+    No property that sorts before ``metadata`` holds another object of that name, and nothing but the revision and a
+    uid, which have no braces, lies between the slot and the end.
     """
-    slot = stored.index(SLOT)
-    return stored.index(_METADATA, 0, slot) + _OPENING, slot, stored.index(b"}", slot) + 1
+    return kv.value.index(_METADATA, 0, kv.slot) + _OPENING, kv.value.index(b"}", kv.slot) + 1

@@ -17,6 +17,7 @@ from clusterregistry.registry.store import Store
 from clusterregistry.storage import keys
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.interface import Storage
+from clusterregistry.storage.revisions import presented
 
 NOW = "2026-01-02T03:04:05Z"
 
@@ -32,7 +33,7 @@ async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
     async with AsyncExitStack() as stack:
 
         async def keeper(resource: Resource) -> Keeper:
-            cacher = await Cacher.open(storage, keys.prefix_of(resource.group, resource.plural))
+            cacher = await Cacher.open(storage, keys.prefix_of(resource.group, resource.plural), present=presented)
             stack.push_async_callback(cacher.close)
             store = Store(resource, cacher, now=lambda: NOW)
             return Keeper(store=store, ownership=ownerships(resource, resource.versions[0], now=lambda: NOW)[""])

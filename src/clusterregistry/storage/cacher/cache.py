@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from clusterregistry.storage.cacher.recent_events import RecentEvents
@@ -24,9 +24,16 @@ from clusterregistry.storage.interface import (
 from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
 
+Present = Callable[[KeyValue], KeyValue]
+"""Makes of a key-value as the store has it the one that is kept and handed out."""
+
 _CLOSED = "the cache is closed"
 
 _log = logging.getLogger(__name__)
+
+
+def as_stored(kv: KeyValue) -> KeyValue:
+    return kv
 
 
 class Cacher:
@@ -38,8 +45,8 @@ class Cacher:
     sole_writer: bool
     """Whether memory never lags behind an answered write. ``peek`` then is as good as ``get``."""
 
-    def __init__(self, backend: Storage, prefix: str, *, recent: RecentEvents) -> None:
-        self._backend, self._prefix, self._recent = backend, prefix, recent
+    def __init__(self, backend: Storage, prefix: str, *, recent: RecentEvents, present: Present) -> None:
+        self._backend, self._prefix, self._recent, self._present = backend, prefix, recent, present
         self.sole_writer = backend.sole_writer
         self._snapshot = Snapshot()
         self._seen = SeenRevision(0)
@@ -53,14 +60,20 @@ class Cacher:
 
     @classmethod
     async def open(
-        cls, backend: Storage, prefix: str, *, most_events: int = 10_000, most_bytes: int = 32 << 20
+        cls,
+        backend: Storage,
+        prefix: str,
+        *,
+        most_events: int = 10_000,
+        most_bytes: int = 32 << 20,
+        present: Present = as_stored,
     ) -> Cacher:
         """Loads the keys of a prefix and follows the store from there, without a gap.
 
         ``most_events`` and ``most_bytes`` bound the recent past that is kept in memory.
         """
         recent = RecentEvents(most_events=most_events, most_bytes=most_bytes)
-        cacher = cls(backend, prefix, recent=recent)
+        cacher = cls(backend, prefix, recent=recent, present=present)
         try:
             await cacher._load()
         except BaseException:
@@ -86,7 +99,8 @@ class Cacher:
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
         if not key.startswith(self._prefix) or not await self._is_current():
-            return await self._backend.get(key)
+            found = await self._backend.get(key)
+            return found and self._present(found)
         return self._snapshot.items.get(key)
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
@@ -98,7 +112,8 @@ class Cacher:
             if revision >= self._recent.floor:
                 undone = self._recent.after(revision)
                 return self._snapshot.page_before(undone, prefix, revision=revision, after=after, limit=limit)
-        return await self._backend.list(prefix, revision=revision, after=after, limit=limit)
+        page = await self._backend.list(prefix, revision=revision, after=after, limit=limit)
+        return Page([self._present(kv) for kv in page.items], page.revision, page.remaining)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         """As the port says. From memory, unless it reaches too far back, such as after a restart."""
@@ -106,7 +121,16 @@ class Cacher:
         if prefix.startswith(self._prefix) and after >= self._recent.floor and self._early is None:
             matching = (event for event in reversed(self._recent.after(after)) if event.key.startswith(prefix))
             return list(islice(matching, limit or None))
-        return await self._backend.history(prefix, after=after, limit=limit)
+        events = await self._backend.history(prefix, after=after, limit=limit)
+        return [
+            Event(
+                event.key,
+                event.revision,
+                event.current and self._present(event.current),
+                event.previous and self._present(event.previous),
+            )
+            for event in events
+        ]
 
     async def create(self, key: str, value: bytes) -> int:
         self._check_open()
@@ -191,7 +215,13 @@ class Cacher:
 
     async def _load(self) -> None:
         page = await self._backend.list(self._prefix)
-        self._snapshot.load(page.items)
+        # Taken out one by one, so that they are not all in memory twice: the page may live on with who has read it.
+        stored = page.items if isinstance(page.items, list) else list(page.items)
+        stored.reverse()
+        items = []
+        while stored:
+            items.append(self._present(stored.pop()))
+        self._snapshot.load(items)
         self._go_on_from(page.revision)
 
     def _go_on_from(self, revision: int) -> None:
@@ -241,9 +271,8 @@ class Cacher:
             self._seen.advance(revision)
 
     def _apply(self, event: Event) -> Event:
-        previous = self._snapshot.apply(event.key, event.current)
-        if previous is not event.previous:
-            event = Event(event.key, event.revision, event.current, previous)
+        current = event.current and self._present(event.current)
+        event = Event(event.key, event.revision, current, self._snapshot.apply(event.key, current))
         self._recent.append(event)
         return event
 
