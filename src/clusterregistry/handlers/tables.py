@@ -15,7 +15,7 @@ from clusterregistry.apis.meta import errors, field_errors
 from clusterregistry.handlers.ages import age, seconds_of
 from clusterregistry.handlers.items import Included, NoObjects, PartialObjects, objects
 from clusterregistry.handlers.scope import Scope
-from clusterregistry.registry.definitions import Column
+from clusterregistry.registry.definitions import Column, Version
 from clusterregistry.registry.objects import Object, decoded_to_read, memo_of
 from clusterregistry.storage.interface import KeyValue
 
@@ -82,11 +82,9 @@ class Rows:
         return cells + self._included.measure(items) + len(items) * len(_BEHIND + _END)
 
     def _rows(self, items: Sequence[KeyValue]) -> list[Row]:
-        kept: list[Row | None] = [(kv.memo or memo_of(kv)).row for kv in items]
-        version = self._scope.version.name
+        scope, version = self._scope, self._scope.version.name
         return [
-            row if row is not None and row[0] == version else _make_row(self._scope, kv)
-            for kv, row in zip(items, kept, strict=True)
+            row if (row := (kv.memo or memo_of(kv)).row) and row[0] == version else _make_row(scope, kv) for kv in items
         ]
 
 
@@ -124,21 +122,20 @@ def _make_row(scope: Scope, kv: KeyValue) -> Row:
     obj = decoded_to_read(kv)
     if not scope.is_stored_version:
         obj = scope.version.from_storage(obj)
-    before, time, behind = _cells(scope.version.columns, obj)
+    before, time, behind = _cells(scope.version, obj)
     before = _BEFORE + before
     row: Row = (scope.version.name, len(before) - len(b",") + len(behind), before, time, behind)
     memo_of(kv).row = row
     return row
 
 
-def _cells(columns: Sequence[Column], obj: Object) -> tuple[bytes, int | None, bytes]:
+def _cells(version: Version, obj: Object) -> tuple[bytes, int | None, bytes]:
     """An object's cells as JSON: those before the age, the time that it counts from, those behind it."""
-    values = [column.cell(obj) for column in columns]
-    for at, column in enumerate(columns):
-        if column.is_age and isinstance(values[at], str):
-            before, behind = _joined(values[:at]), _joined(values[at + 1 :])
-            return before and before + b",", seconds_of(values[at]), behind and b"," + behind
-    return _joined(values), _NO_AGE, b""
+    values, at = [column.cell(obj) for column in version.columns], version.age_at
+    if at is None or not isinstance(values[at], str):
+        return _joined(values), _NO_AGE, b""
+    before, behind = _joined(values[:at]), _joined(values[at + 1 :])
+    return before and before + b",", seconds_of(values[at]), behind and b"," + behind
 
 
 def _joined(values: Sequence[Any]) -> bytes:

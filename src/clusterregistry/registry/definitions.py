@@ -8,7 +8,7 @@ how it converts to and from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clusterregistry.apis.meta.names import SUBDOMAINS, NameRule
@@ -33,6 +33,8 @@ def same(obj: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A column of ``kubectl get``. ``cell`` reads its value from an object, None when it has none.
+
+    It is not shown managed fields.
 
     Where ``is_age``, its cell is an RFC 3339 time and shown as an age. A kind has one such column at most.
     """
@@ -61,9 +63,14 @@ class Version:
     to_storage: Convert = same
     from_storage: Convert = same
 
+    age_at: int | None = field(init=False)
+    """Which of the columns is the age, if one is."""
+
     def __post_init__(self) -> None:
-        if sum(column.is_age for column in self.columns) > 1:
+        ages = [at for at, column in enumerate(self.columns) if column.is_age]
+        if len(ages) > 1:
             raise ValueError(f"the table of version {self.name} has more than one age")
+        object.__setattr__(self, "age_at", ages[0] if ages else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
