@@ -29,7 +29,7 @@ from clusterregistry.registry.uids import new_uid
 from clusterregistry.storage import keys
 from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError
 from clusterregistry.storage.interface import KeyValue, Storage
-from clusterregistry.storage.revisions import at_revision, presented, to_stored
+from clusterregistry.storage.revisions import presented, to_served, to_stored
 
 Change = Callable[[Object | None], Object]
 """Makes the wanted object from the present one (None: there is none). May be called again after a conflict.
@@ -160,7 +160,12 @@ class Store:
         except StorageError as error:
             raise interpreting.api_error(error) from error
         await self._settle(revision)
-        return presented(KeyValue(key, value, revision))
+        return self._written(key, value, revision)
+
+    def _written(self, key: str, value: bytes, revision: int) -> KeyValue:
+        """An object that was written, as it is served: the one that memory has, if it has heard of it."""
+        known = self.storage.peek(key)
+        return known if known and known.revision == revision else presented(KeyValue(key, value, revision))
 
     async def _settle(self, revision: int) -> None:
         """Has a write seen here before it is answered, where the server itself acts on its objects.
@@ -320,24 +325,25 @@ class Store:
         """The object after the write; None when another write came first."""
         metadata = obj["metadata"]
         value = to_stored(obj)
-        after = presented(KeyValue(kv.key, value, kv.revision))
-        if after.value == kv.value:
+        if to_served(value, kv.revision) == kv.value:
             return kv
-        released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if dry_run:
-            return after
+            return presented(KeyValue(kv.key, value, kv.revision))
+        released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         try:
             if released:
-                # The last finalizer is gone. The answer shows that, under the revision that was there.
                 await self._settle(await self.storage.delete(kv.key, expected=kv.revision))
             else:
-                after = at_revision(after, await self.storage.update(kv.key, value, expected=kv.revision))
-                await self._settle(after.revision)
+                revision = await self.storage.update(kv.key, value, expected=kv.revision)
+                await self._settle(revision)
         except (RevisionConflict, KeyNotFound):
             return None
         except StorageError as error:
             raise interpreting.api_error(error) from error
-        return after
+        if released:
+            # The last finalizer is gone. The answer shows that, under the revision that was there.
+            return presented(KeyValue(kv.key, value, kv.revision))
+        return self._written(kv.key, value, revision)
 
     # Deleting
 
