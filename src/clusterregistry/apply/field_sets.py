@@ -23,6 +23,10 @@ LEAF: Fields = {}
 """The node of an element that belongs to the set and has nothing below it."""
 
 
+CONTAINERS = frozenset((Object, Map, Array))
+"""Schemas of values that have parts."""
+
+
 def is_member(node: Fields) -> bool:
     """Whether an element with this node belongs to the set itself."""
     return not node or SELF in node

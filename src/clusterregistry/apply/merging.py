@@ -7,10 +7,8 @@ from typing import Any
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.integers import whole
 from clusterregistry.apis.meta.schemas import Array, Schema
-from clusterregistry.apply.field_sets import is_atomic
+from clusterregistry.apply.field_sets import CONTAINERS, is_atomic
 from clusterregistry.apply.items import identified
-
-_CONTAINERS = (schemas.Object, schemas.Map, Array)
 
 
 def settled(schema: Schema | None, value: Any, live: Any = None, applied: Any = None) -> Any:
@@ -48,9 +46,9 @@ def _settled_map(
             kept[name] = each
             continue
         part = _part(schema, name)
-        if each is None and type(part) in _CONTAINERS:
+        if each is None and type(part) in CONTAINERS:
             each = applied.get(name)  # noqa: PLW2901 - empty in place of emptied
-        if each is not None or type(part) not in _CONTAINERS:
+        if each is not None or type(part) not in CONTAINERS:
             kept[name] = settled(part, each, live.get(name), applied.get(name))
     return kept
 
@@ -65,13 +63,11 @@ def _part(schema: Schema | None, name: str) -> Schema | None:
 
 def merge(schema: Schema | None, live: Any, applied: Any) -> Any:
     """The live value with what the applied one says. Shares parts with both, changes neither."""
-    if is_atomic(schema):
+    if type(schema) not in CONTAINERS or not live or is_atomic(schema):
         return applied
     if type(schema) is Array:
-        return _lists(schema, live, applied) if live and type(live) is list else applied
-    if type(schema) in (schemas.Object, schemas.Map):
-        return _maps(schema, live, applied) if live and type(live) is dict else applied  # type: ignore[arg-type]
-    return applied
+        return _lists(schema, live, applied) if type(live) is list else applied
+    return _maps(schema, live, applied) if type(live) is dict else applied  # type: ignore[arg-type]  # not None
 
 
 def _maps(schema: Schema, live: dict[str, Any], applied: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.schemas import Array, Schema
-from clusterregistry.apply.field_sets import LEAF, Fields, as_member, is_atomic
+from clusterregistry.apply.field_sets import CONTAINERS, LEAF, Fields, as_member, is_atomic
 from clusterregistry.apply.items import grouped
 
 
@@ -17,11 +17,11 @@ def owned(schema: schemas.Object, configuration: dict[str, Any]) -> Fields:
 
 def _owned_below(schema: Schema | None, value: Any) -> Fields | None:
     """What a value claims below itself; None when it is claimed as a whole."""
-    if type(schema) is Array and not is_atomic(schema):
+    if type(schema) not in CONTAINERS or is_atomic(schema):
+        return None
+    if type(schema) is Array:
         return _owned_in_list(schema, value)
-    if type(schema) in (schemas.Object, schemas.Map) and not is_atomic(schema):
-        return _owned_in_map(schema, value) if value else None  # type: ignore[arg-type]  # not None: it has a type
-    return None
+    return _owned_in_map(schema, value) if value else None  # type: ignore[arg-type]  # not None: it has a type
 
 
 def _owned_in_map(schema: Schema, value: Any) -> Fields:

@@ -88,7 +88,7 @@ class RequestReader:
             self._hold(data)
         elif len(data) > _SLICE:
             self._parse_slices(data)
-        elif self.between_messages:
+        elif self.between_messages and data.startswith(b"GET "):
             self._parse_known(data)
         else:
             self._parse(data)
@@ -110,7 +110,7 @@ class RequestReader:
         self._wire.hold(len(data))
 
     def _parse_known(self, data: bytes) -> None:
-        """Parses what begins with a request, unless it has nothing new but its URL."""
+        """Parses what begins with a GET, unless it has nothing new but its URL."""
         url = self._known.url_in(data)
         if url is not None:
             self._headers, self._repeated = self._known.headers()
