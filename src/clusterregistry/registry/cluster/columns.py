@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import getitem
 from typing import Any
 
 from clusterregistry.registry.definitions import Cell, Column
@@ -13,10 +11,13 @@ def _at(*path: str) -> Cell:
     """A cell that reads the value at a path of keys."""
 
     def cell(cluster: dict[str, Any]) -> Any:
+        value: Any = cluster
         try:
-            return reduce(getitem, path, cluster)
+            for key in path:
+                value = value[key]
         except (KeyError, TypeError):  # there is nothing, or something else than an object on the way
             return None
+        return value
 
     return cell
 
