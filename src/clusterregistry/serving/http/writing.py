@@ -13,8 +13,11 @@ from clusterregistry.serving.http.wire import Wire
 _AT_ONCE = 64 * 1024
 """Bytes of a body up to which it leaves in one write with its head: each write is a TLS record and a system call."""
 
-_WITHOUT_A_PAUSE = 256 * 1024
-"""Bytes of a large body that are written before others have their turn: it takes less than half a millisecond."""
+_WITHOUT_A_PAUSE = 128 * 1024
+"""Bytes of a large body that are written before others have their turn.
+
+They take about a quarter of a millisecond. With a turn after each piece, which is half as large, lists cost 3% more.
+"""
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
 _CLOSE = b"connection: close"
