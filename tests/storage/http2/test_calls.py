@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from clusterregistry.storage.etcd.http2 import connection, exchanges, frames
+from clusterregistry.storage.etcd.http2 import exchanges, frames, pulses
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
 from tests.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
@@ -266,8 +266,8 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
 async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
-    monkeypatch.setattr(connection, "KEEPALIVE_PATIENCE", 0.3)
+    monkeypatch.setattr(pulses, "KEEPALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(pulses, "KEEPALIVE_PATIENCE", 0.3)
     asked = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -284,7 +284,7 @@ async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_no
 
 
 async def test_a_server_that_answers_to_that_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(pulses, "KEEPALIVE_SECONDS", 0.0)
 
     async def script(peer: Peer) -> None:
         await peer.greet()

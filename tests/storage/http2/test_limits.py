@@ -160,6 +160,22 @@ async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:
                 assert len(await stream.read()) == frames.SMALLEST_MAX_FRAME - 5
 
 
+async def test_a_server_that_does_not_wait_is_left() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        stream = (await peer.frame(frames.DATA)).stream
+        peer.send(peer.headers(stream, HEAD))
+        content = framed(bytes(frames.SMALLEST_MAX_FRAME - 5))
+        for _ in range(connection.STREAM_WINDOW // len(content) + 1):
+            peer.send(data(stream, content))
+        assert "more than a window" in frames.read_goaway((await peer.frame(frames.GOAWAY)).content)[2]
+
+    async with serving(script) as channel:
+        stream = await channel.stream(PATH, b"", metadata=())
+        error = await stream.wait_for_end()
+        assert "more than a window" in str(error)
+
+
 async def test_more_calls_than_a_server_takes_wait_for_their_turn() -> None:
     most = 3
 

@@ -9,26 +9,20 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
 
 from clusterregistry.storage.etcd.http2 import frames
 from clusterregistry.storage.etcd.http2.exchanges import Exchange, Stream
 from clusterregistry.storage.etcd.http2.frames import ProtocolError
 from clusterregistry.storage.etcd.http2.greeting import is_greeting, strange_greeting
-from clusterregistry.storage.etcd.http2.headers import LARGEST_BLOCK, HeadReader
+from clusterregistry.storage.etcd.http2.headers import HeadReader
+from clusterregistry.storage.etcd.http2.pulses import Pulse
+from clusterregistry.storage.etcd.http2.receiving import Inlet
 from clusterregistry.storage.etcd.http2.sending import Outlet
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode, unavailable
 
 STREAM_WINDOW = 16 << 20
 CONNECTION_WINDOW = 1 << 30
 """Bytes that the peer may send before it hears that they were read: the peer is told at half of that."""
-
-KEEPALIVE_SECONDS = 10.0
-"""How long a peer may be silent before it is asked whether it is there. etcd ends connections that ask every five
-seconds or more, and those that ask while nothing is under way."""
-
-KEEPALIVE_PATIENCE = 3.0
-"""How long it may take to answer to that."""
 
 _LOOK_SECONDS = 0.1
 """How often deadlines are looked at: one timer for all is cheaper than one for each call."""
@@ -39,16 +33,7 @@ _LOOK_SELDOM_SECONDS = 1.0
 _MOST_UNREAD = 64 << 20
 """Bytes: a peer that asks and asks and does not read our answers is left."""
 
-_PONG_SECONDS = 0.05
-"""How long a question whether we are there waits for its answer. etcd measures with it how much is under way, and asks
-anew with the next request that comes once it is answered: without the wait that is once for each request."""
-
-_MOST_PINGS = 1000
-"""Such questions in that time: more is no question."""
-
 _GOODBYE_SECONDS = 0.5
-
-_PING = b"registry"
 
 _OPENING = (
     frames.PREFACE
@@ -81,26 +66,10 @@ class Connection(asyncio.Protocol):
         self._next_id = 1
         self._most_open = math.inf
         self._heads = HeadReader()
-        self._rest = b""
-        self._block: tuple[int, int, bytes] | None = None
         self._arrived = 0
-        self._pongs: list[bytes] = []
-        self._is_heard = False
-        self._heard = self._loop.time()
-        self._pinged = math.inf
+        self._inlet = Inlet(self)
+        self._pulse = Pulse(self._write)
         self._looking: asyncio.TimerHandle | None = None
-        self._handlers: tuple[Callable[[int, int, bytes], None], ...] = (
-            self._on_data,
-            self._on_headers,
-            _ignore,  # PRIORITY
-            self._on_reset,
-            self._on_settings,
-            self._on_push,
-            self._on_ping,
-            self._on_goaway,
-            self._on_window_update,
-            self._on_continuation,
-        )
 
     # What others ask of it
 
@@ -114,7 +83,7 @@ class Connection(asyncio.Protocol):
         else:
             self._waiting.append(exchange)
         if self._looking is None:
-            self._pinged = math.inf
+            self._pulse.forgive()
             self._look_later()
 
     def send(self, stream: Stream, body: bytes) -> None:
@@ -149,13 +118,13 @@ class Connection(asyncio.Protocol):
         self._outlet.write(_OPENING)
 
     def data_received(self, data: bytes) -> None:
-        self._is_heard = True
-        if self._rest:
-            data = self._rest + data
+        self._pulse.is_heard = True
+        if self._inlet.rest:
+            data = self._inlet.rest + data
         if not self.ready.done() and not self._is_greeted(data):
             return
         try:
-            self._rest = data[self._take_frames(data) :]
+            self._inlet.feed(data)
         except ProtocolError as error:
             self._break_off(error)
 
@@ -166,39 +135,21 @@ class Connection(asyncio.Protocol):
         if self.ready.done():
             self._end(unavailable(f"the connection was lost: {exc}" if exc else "it has closed the connection"))
         else:
-            self._end(strange_greeting(self._rest, exc))
-
-    # Frames
-
-    def _take_frames(self, data: bytes) -> int:
-        """Deals with all whole frames and says where the rest begins."""
-        at, size, handlers = 0, len(data), self._handlers
-        while size - at >= frames.HEAD_SIZE:
-            high, low, kind, flags, stream = frames.HEAD.unpack_from(data, at)
-            begin = at + frames.HEAD_SIZE
-            end = begin + (high << 8 | low)
-            if end - begin > frames.SMALLEST_MAX_FRAME:
-                raise ProtocolError("a frame that is too large", frames.FRAME_SIZE_ERROR)
-            if end > size:
-                break
-            if self._block is not None and kind != frames.CONTINUATION:
-                raise ProtocolError("headers that break off")
-            if kind < len(handlers):  # others are to be ignored
-                handlers[kind](flags, stream & frames.LAST_STREAM, data[begin:end])
-            at = end
-        return at
+            self._end(strange_greeting(self._inlet.rest, exc))
 
     def _is_greeted(self, data: bytes) -> bool:
         """Whether the peer speaks HTTP/2 with us; as long as that is not clear, its data is kept."""
         if len(data) < frames.HEAD_SIZE:
-            self._rest = data
+            self._inlet.rest = data
             return False
         if not is_greeting(data):
             self._end(strange_greeting(data, None))
             return False
         return True
 
-    def _on_data(self, flags: int, stream: int, content: bytes) -> None:
+    # What the inlet tells: frames
+
+    def on_data(self, flags: int, stream: int, content: bytes) -> None:
         self._arrived += len(content)
         if self._arrived >= CONNECTION_WINDOW // 2:
             self._outlet.write(frames.window_update(0, self._arrived))
@@ -213,31 +164,13 @@ class Connection(asyncio.Protocol):
             error = unavailable("an answer that breaks off")
         if error is not None:
             self._finish(exchange, error)
-        elif exchange.arrived >= STREAM_WINDOW // 2 and not exchange.is_full:
-            self.let_more_come(exchange)
+        elif exchange.arrived >= STREAM_WINDOW // 2:
+            if exchange.arrived > STREAM_WINDOW:
+                raise ProtocolError("more than a window holds", frames.FLOW_CONTROL_ERROR)
+            if not exchange.is_full:
+                self.let_more_come(exchange)
 
-    def _on_headers(self, flags: int, stream: int, content: bytes) -> None:
-        if flags & (frames.PADDED | frames.WITH_PRIORITY):
-            content = frames.without_padding(flags, content, priority=True)
-        if flags & frames.END_HEADERS:
-            self._take_block(flags, stream, content)
-        else:
-            self._block = (flags, stream, content)
-
-    def _on_continuation(self, flags: int, stream: int, content: bytes) -> None:
-        if self._block is None or self._block[1] != stream:
-            raise ProtocolError("a part of headers that does not belong anywhere")
-        first_flags, _, block = self._block
-        block += content
-        if len(block) > LARGEST_BLOCK:
-            raise ProtocolError("headers that are too large", frames.ENHANCE_YOUR_CALM)
-        if flags & frames.END_HEADERS:
-            self._block = None
-            self._take_block(first_flags, stream, block)
-        else:
-            self._block = (first_flags, stream, block)
-
-    def _take_block(self, flags: int, stream: int, block: bytes) -> None:
+    def on_block(self, flags: int, stream: int, block: bytes) -> None:
         exchange = self._exchange(stream)
         if exchange is None:
             return
@@ -246,7 +179,7 @@ class Connection(asyncio.Protocol):
         if error is not None or last:
             self._finish(exchange, error)
 
-    def _on_reset(self, _: int, stream: int, content: bytes) -> None:
+    def on_reset(self, _: int, stream: int, content: bytes) -> None:
         code = frames.number(content)
         exchange = self._exchange(stream)
         if exchange is not None:
@@ -254,7 +187,7 @@ class Connection(asyncio.Protocol):
             reached = code != frames.REFUSED_STREAM and exchange.is_sent
             exchange.end(unavailable(f"the request was ended with {frames.error_name(code)}", reached=reached))
 
-    def _on_settings(self, flags: int, stream: int, content: bytes) -> None:
+    def on_settings(self, flags: int, stream: int, content: bytes) -> None:
         if stream:
             raise ProtocolError("settings on a stream")
         if flags & frames.ACK:
@@ -271,26 +204,10 @@ class Connection(asyncio.Protocol):
             self.ready.set_result(None)
         self._start_waiting()
 
-    def _on_push(self, *_: object) -> None:
-        raise ProtocolError("a push, which nobody asked for")
+    def on_ping(self, flags: int, stream: int, content: bytes) -> None:  # noqa: ARG002 - there is but one pulse
+        self._pulse.take(flags, content)
 
-    def _on_ping(self, flags: int, _: int, content: bytes) -> None:
-        if len(content) != len(_PING):
-            raise ProtocolError("a frame of the wrong size", frames.FRAME_SIZE_ERROR)
-        if flags & frames.ACK:
-            return
-        if not self._pongs:
-            self._loop.call_later(_PONG_SECONDS, self._answer_pings)
-        self._pongs.append(frames.ping(content, ack=True))
-        if len(self._pongs) > _MOST_PINGS:
-            raise ProtocolError("questions without an end", frames.ENHANCE_YOUR_CALM)
-
-    def _answer_pings(self) -> None:
-        pongs, self._pongs = self._pongs, []
-        if self._goodbye is None and not self.lost.is_set():
-            self._outlet.write(b"".join(pongs))
-
-    def _on_goaway(self, _: int, stream: int, content: bytes) -> None:  # noqa: ARG002 - there is but one
+    def on_goaway(self, _: int, stream: int, content: bytes) -> None:  # noqa: ARG002 - there is but one
         last, code, text = frames.read_goaway(content)
         self.usable = False
         said = f"it ends the connection with {frames.error_name(code)}" + (f": {text}" if text else "")
@@ -303,7 +220,7 @@ class Connection(asyncio.Protocol):
         if not self._open:
             self._end(unavailable(said))
 
-    def _on_window_update(self, _: int, stream: int, content: bytes) -> None:
+    def on_window_update(self, _: int, stream: int, content: bytes) -> None:
         increment = frames.number(content) & frames.LARGEST_WINDOW
         exchange = self._exchange(stream) if stream else None
         if exchange is not None or not stream:
@@ -346,6 +263,10 @@ class Connection(asyncio.Protocol):
         if not self.usable and not self._open:
             self._end(unavailable("the connection has come to its end", reached=False))
 
+    def _write(self, frame: bytes) -> None:
+        if self._goodbye is None and not self.lost.is_set():
+            self._outlet.write(frame)
+
     def _answer(self, frame: bytes) -> None:
         """Sends what the peer made us send."""
         self._outlet.write(frame)
@@ -367,18 +288,10 @@ class Connection(asyncio.Protocol):
             sent = exchange.is_sent
             self.abandon(exchange)
             exchange.end(RpcError(StatusCode.DEADLINE_EXCEEDED, "no answer came in time", reached=sent))
-        if self._is_heard:
-            self._is_heard, self._heard, self._pinged = False, now, math.inf
-        if self._pinged + KEEPALIVE_PATIENCE <= now:
+        if self._pulse.is_gone(now):
             self._end(unavailable("it did not answer when it was asked whether it is there"))
         elif self._open or self._waiting:
-            self._ask_if_silent(now)
             self._look_later()
-
-    def _ask_if_silent(self, now: float) -> None:
-        if self._pinged == math.inf and self._heard + KEEPALIVE_SECONDS <= now:
-            self._pinged = now
-            self._outlet.write(frames.ping(_PING))
 
     # The end
 
@@ -390,7 +303,7 @@ class Connection(asyncio.Protocol):
 
     def _end(self, error: RpcError) -> None:
         """Ends the connection, and all that goes on on it. Idempotent."""
-        self.usable, self._rest = False, b""
+        self.usable, self._inlet.rest = False, b""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
@@ -411,7 +324,3 @@ class Connection(asyncio.Protocol):
             self._transport.close()
             # A peer that does not read, or does not say goodbye to TLS, is not waited for.
             self._goodbye = self._loop.call_later(_GOODBYE_SECONDS, self._transport.abort)
-
-
-def _ignore(flags: int, stream: int, content: bytes) -> None:
-    """Frames that say nothing to us."""
