@@ -54,7 +54,8 @@ class Peer:
         self.send(frames.settings(settings or {}))
 
     def send(self, data: bytes) -> None:
-        self._writer.write(data)
+        if not self._writer.is_closing():  # the client may have left
+            self._writer.write(data)
 
     def end(self) -> None:
         self._writer.close()
