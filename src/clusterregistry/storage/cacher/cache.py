@@ -208,7 +208,9 @@ class Cacher:
         if self.sole_writer:
             return True
         try:
-            await self.wait_for(await self._backend.current_revision(), WAIT_SECONDS)
+            revision = await self._backend.current_revision()
+            if revision > self.revision:
+                await self.wait_for(revision)
         except RevisionInFuture:
             return False
         return self._early is None
