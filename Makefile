@@ -13,6 +13,8 @@ ARGS ?=
 
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
 TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 helm-4.2 etcd-3.5 etcdctl-3.5
+# What faults are tried on: members of the packaged etcd that are killed under load can lose their agreement. Takes Go.
+FAULT_PROGRAMS := etcd-server-3.6
 # Those of `make e2e`. The second take Go and minutes to build.
 E2E_KUBECTL := kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
 E2E_CLIENTS := $(E2E_KUBECTL) helm-4.2 etcd-3.5
@@ -61,6 +63,7 @@ run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
 test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
 	@echo "==> Fetching the releases of kubectl, helm and etcd that the tests run"
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
+	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
 	@echo "==> Running the tests in $(WORKERS) processes; WORKERS=0 runs them in one, in order"
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
@@ -141,6 +144,7 @@ crash-test: setup ## Kill a busy server 200 times and check all it answered; ARG
 .PHONY: fault-test
 fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARGS='--seconds 300 --seed 7'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5
+	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
 	@echo "==> Harming three members of etcd and two replicas under load"
 	@$(BIN)/python -m tests.faults.striking $(ARGS)
 

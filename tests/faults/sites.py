@@ -57,7 +57,7 @@ class Site:
     def __init__(self, directory: Path) -> None:
         storage = directory / "etcd"
         storage.mkdir(parents=True)
-        self._etcd = EtcdCluster(storage, Settings(members=MEMBERS))
+        self._etcd = EtcdCluster(storage, Settings(members=MEMBERS, killed=True))
         # A watch that resumes after a while must find its history: compaction is left to others, who are not there.
         flags = ("--etcd-servers", ",".join(self._etcd.endpoints), "--etcd-compaction-interval", "0s")
         self._replicas = [Replica(directory / f"replica-{n}", *flags) for n in range(REPLICAS)]
