@@ -12,6 +12,8 @@ from clusterregistry.apply import elements
 from clusterregistry.apply.field_sets import is_atomic
 from clusterregistry.apply.items import NoIdentityError, element_of
 
+_STRINGS = frozenset((str,))
+
 
 class Problem(NamedTuple):
     path: str
@@ -32,8 +34,6 @@ def problems_text(schema: schemas.Object, configuration: dict[str, Any]) -> str:
 def _problems(schema: Schema, value: Any, path: str) -> list[Problem]:
     if value is None:
         return []
-    if type(schema) is schemas.String and type(value) is str:  # as nearly all values are
-        return []
     if type(schema) is schemas.Object:
         return _struct_problems(schema, value, path) if isinstance(value, dict) else [_expected("map", value, path)]
     if type(schema) is schemas.Map:
@@ -44,6 +44,8 @@ def _problems(schema: Schema, value: Any, path: str) -> list[Problem]:
 
 
 def _map_problems(schema: schemas.Map, value: dict[str, Any], path: str) -> list[Problem]:
+    if type(schema.values) is schemas.String and _STRINGS.issuperset(map(type, value.values())):
+        return []
     return [each for name in sorted(value) for each in _problems(schema.values, value[name], f"{path}.{name}")]
 
 
@@ -53,7 +55,9 @@ def _struct_problems(schema: schemas.Object, value: dict[str, Any], path: str) -
         field = schema.fields.get(name)
         if field is None:
             return [*found, Problem(f"{path}.{name}", "field not declared in schema")]
-        found += _problems(field, value[name], f"{path}.{name}")
+        each = value[name]
+        if type(each) is not str or type(field) is not schemas.String:  # as nearly all are
+            found += _problems(field, each, f"{path}.{name}")
     return found
 
 

@@ -74,7 +74,8 @@ def _maps(schema: Schema, live: dict[str, Any], applied: Any) -> dict[str, Any]:
     """An applied null says nothing about a map that has something in it."""
     merged = dict(live)
     for name, value in applied.items() if applied else ():
-        merged[name] = merge(_part(schema, name), live[name], value) if name in live else value
+        has_parts = type(value) is not str and name in live
+        merged[name] = merge(_part(schema, name), live[name], value) if has_parts else value
     return merged
 
 

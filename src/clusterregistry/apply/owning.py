@@ -27,6 +27,9 @@ def _owned_below(schema: Schema | None, value: Any) -> Fields | None:
 def _owned_in_map(schema: Schema, value: Any) -> Fields:
     fields: Fields = {}
     for name, part in value.items() if type(value) is dict else ():
+        if type(part) is str:  # as most leaves are
+            fields["f:" + name] = LEAF
+            continue
         declared = schema.fields.get(name) if type(schema) is schemas.Object else None
         inner = _owned_below(declared or getattr(schema, "values", None), part)
         if inner is None or part is None:

@@ -7,6 +7,7 @@ pieces, and an answer only fills in the ages. What a row brings along of its obj
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -58,6 +59,9 @@ def column_definitions(columns: Sequence[Column]) -> bytes:
     return orjson.dumps(definitions)
 
 
+_size_of, _time_of = itemgetter(1), itemgetter(3)
+
+
 class Rows:
     """The rows of one answer: their ages are those of one moment, and so is what they come to in bytes."""
 
@@ -76,9 +80,10 @@ class Rows:
         return b"".join(parts)
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        ages, cells = self._ages, 0
-        for _, size, _, time, _ in self._rows(items):
-            cells += size + len(ages[time])
+        rows = self._rows(items)
+        # Without a loop of ours: it is two fifths of what a list of all objects is measured with.
+        ages = map(self._ages.__getitem__, map(_time_of, rows))
+        cells = sum(map(_size_of, rows)) + sum(map(len, ages))
         return cells + self._included.measure(items) + len(items) * len(_BEHIND + _END)
 
     def _rows(self, items: Sequence[KeyValue]) -> list[Row]:

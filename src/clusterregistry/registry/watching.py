@@ -29,7 +29,7 @@ _AT_A_TIME = 400
 _FEW = 10
 """Watchers up to which a channel tells every change at once."""
 
-_PAUSE = 0.02
+_PAUSE = 0.03
 """Seconds between two times that a channel tells more watchers than these something.
 
 Who changes something now and then is not held up. With many changes a second most of what a watch costs is the waking
