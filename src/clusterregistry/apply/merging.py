@@ -67,10 +67,10 @@ def merge(schema: Schema | None, live: Any, applied: Any) -> Any:
         return applied
     if type(schema) is Array:
         return _lists(schema, live, applied) if type(live) is list else applied
-    return _maps(schema, live, applied) if type(live) is dict else applied  # type: ignore[arg-type]  # not None
+    return _maps(schema, live, applied) if type(live) is dict else applied
 
 
-def _maps(schema: Schema, live: dict[str, Any], applied: Any) -> dict[str, Any]:
+def _maps(schema: Schema | None, live: dict[str, Any], applied: Any) -> dict[str, Any]:
     """An applied null says nothing about a map that has something in it."""
     merged = dict(live)
     for name, value in applied.items() if applied else ():

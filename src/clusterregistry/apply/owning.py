@@ -21,10 +21,10 @@ def _owned_below(schema: Schema | None, value: Any) -> Fields | None:
         return None
     if type(schema) is Array:
         return _owned_in_list(schema, value)
-    return _owned_in_map(schema, value) if value else None  # type: ignore[arg-type]  # not None: it has a type
+    return _owned_in_map(schema, value) if value else None
 
 
-def _owned_in_map(schema: Schema, value: Any) -> Fields:
+def _owned_in_map(schema: Schema | None, value: Any) -> Fields:
     fields: Fields = {}
     for name, part in value.items() if type(value) is dict else ():
         if type(part) is str:  # as most leaves are

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from clusterregistry.apis.meta import times
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
@@ -13,9 +11,7 @@ _YEAR = 365 * _DAY
 def seconds_of(text: str) -> int | None:
     """An RFC 3339 time in seconds since 1970; None for what is no time."""
     try:
-        # The usual form is all that most objects have, and this is ten times as fast.
-        time = datetime.fromisoformat(text) if times.is_usual(text) else times.parse(text)
-        return int(time.timestamp())
+        return int(times.parse(text).timestamp())
     except ValueError:
         return None
 

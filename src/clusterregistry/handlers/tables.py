@@ -81,7 +81,7 @@ class Rows:
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         rows = self._rows(items)
-        # Without a loop of ours: it is two fifths of what a list of all objects is measured with.
+        # Without a loop of ours, which would be an eighth of all operations of a table.
         ages = map(self._ages.__getitem__, map(_time_of, rows))
         cells: int = sum(map(_size_of, rows)) + sum(map(len, ages))
         return cells + self._included.measure(items) + len(items) * len(_BEHIND + _END)

