@@ -13,7 +13,6 @@ Headers = dict[bytes, bytes]
 Repeated = list[tuple[bytes, bytes]]
 
 _GET = re.compile(rb"GET (/[A-Za-z0-9/?&=%._~:,@+-]*) HTTP/1\.1\r\n")
-_END = b"\r\n\r\n"
 _WITH_BODY = frozenset((b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"connection"))
 """Of a request with one of these there is more to know than its headers."""
 
@@ -45,6 +44,4 @@ class KnownHead:
         line = _GET.match(data)
         if line is None or not _WITH_BODY.isdisjoint(headers):
             return
-        lines = data[line.end() :]
-        if lines.endswith(_END):
-            self._lines, self._headers, self._repeated = lines, headers.copy(), repeated.copy()
+        self._lines, self._headers, self._repeated = data[line.end() :], headers.copy(), repeated.copy()
