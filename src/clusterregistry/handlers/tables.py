@@ -6,7 +6,7 @@ pieces, and an answer only fills in the ages. What a row brings along of its obj
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -59,29 +59,41 @@ def column_definitions(columns: Sequence[Column]) -> bytes:
     return orjson.dumps(definitions)
 
 
-_size_of, _time_of = itemgetter(1), itemgetter(3)
+_size_of, _start_of, _time_of = itemgetter(1), itemgetter(2), itemgetter(3)
 
 
 class Rows:
-    """The rows of one answer: their ages are those of one moment, and so is what they come to in bytes."""
+    """The rows of one answer: their ages are those of one moment, and so is what they come to in bytes.
+
+    What is of one kind is put in place for all rows at once, without a loop of ours, which would be a quarter of all
+    operations of a table.
+    """
 
     def __init__(self, scope: Scope, *, include: str, version: str, now: float) -> None:
         self._scope = scope
         self._included = _included(scope, include=include, version=version)
         self._behind = _BEHIND + self._included.before
+        self._closing = self._included.behind + _END
         self._ages = _Ages(now)
         self._endings = _Endings(self._ages, self._behind)
 
     def join(self, items: Sequence[KeyValue]) -> bytes:
-        ages, endings, closing, parts = self._ages, self._endings, self._included.behind + _END, list[bytes]()
-        for (_, _, before, time, behind), included in zip(self._rows(items), self._included.parts(items), strict=True):
-            ending = ages[time] + behind + self._behind if behind else endings[time]
-            parts += (before, ending, included, closing)
+        rows = self._rows(items)
+        parts = [self._closing] * (4 * len(rows))
+        parts[0::4] = map(_start_of, rows)
+        parts[1::4] = self._middles(rows)
+        parts[2::4] = self._included.parts(items)
         return b"".join(parts)
+
+    def _middles(self, rows: Sequence[Row]) -> Iterable[bytes]:
+        """What stands between the cells before the age and the object, for each row."""
+        version = self._scope.version
+        if version.age_at in (None, len(version.columns) - 1):
+            return map(self._endings.__getitem__, map(_time_of, rows))
+        return [self._ages[time] + behind + self._behind for _, _, _, time, behind in rows]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         rows = self._rows(items)
-        # Without a loop of ours, which would be an eighth of all operations of a table.
         ages = map(self._ages.__getitem__, map(_time_of, rows))
         cells: int = sum(map(_size_of, rows)) + sum(map(len, ages))
         return cells + self._included.measure(items) + len(items) * len(_BEHIND + _END)
