@@ -241,8 +241,8 @@ class Ownership:
         for identity, entry in list(managed.items()):
             if identity != own:
                 gained, removed = self._changes_for(entry, before, after, changes)
-                left = difference(difference(entry["fieldsV1"], gained), removed)
-                managed_fields.replace_fields(managed, identity, left)
+                left = difference(entry["fieldsV1"], gained)
+                managed_fields.replace_fields(managed, identity, difference(left, removed) if removed else left)
 
     def _visible(self, obj: Object) -> Object:
         """The parts of an object that can be owned through this endpoint."""

@@ -35,11 +35,13 @@ class Publisher:
 
     def publish(self, events: Sequence[Event]) -> None:
         """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs."""
-        for prefix, subscribers in [(prefix, tuple(group)) for prefix, group in self._groups.items()]:
+        handed_out: list[tuple[_Subscriber, Sequence[Event]]] = []
+        for prefix, group in self._groups.items():
             matching = [event for event in events if event.key.startswith(prefix)]
             if matching:
-                for subscriber in subscribers:
-                    subscriber.take(matching)
+                handed_out += [(subscriber, matching) for subscriber in group]
+        for subscriber, theirs in handed_out:
+            subscriber.take(theirs)
 
     def progress(self, revision: int) -> None:
         """Tells those who want to know that all events up to the revision are handed out."""

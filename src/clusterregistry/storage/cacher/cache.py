@@ -260,12 +260,15 @@ class Cacher:
         if self._early is not None:
             self._early.extend(events)
             return
-        # A store that others write to may tell late what the list at the beginning had already.
-        events = [event for event in events if event.revision > self._loaded]
-        if events:
-            published = [self._apply(event) for event in events if event.key.startswith(self._prefix)]
-            self._seen.advance(events[-1].revision)
-            self._publisher.publish(published)
+        if events and events[0].revision <= self._loaded:
+            # A store that others write to may tell late what the list at the beginning had already.
+            events = [event for event in events if event.revision > self._loaded]
+        if not events:
+            return
+        applied = [self._apply(event) for event in events if event.key.startswith(self._prefix)]
+        self._seen.advance(events[-1].revision)
+        if applied:
+            self._publisher.publish(applied)
 
     def _progress(self, revision: int) -> None:
         if self._early is None and revision > self.revision:

@@ -114,16 +114,16 @@ class Writer:
 
     def _commit(self, writes: Sequence[Write]) -> None:
         batch = Batch.of(writes, self._live)
-        try:
-            if batch.rows:
-                with self._survived():
-                    batch.commit(self._connection)
-                self._live.apply(batch.changes, revision=batch.revision)
-        except StorageUnavailable as failure:
-            # Also for those that were refused: what refused them may be a write that has just failed.
-            self._call(_fail, [write.future for write in writes], failure)
-        else:
-            self._call(self._answer, batch)
+        if batch.rows:
+            try:
+                batch.commit(self._connection)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the thread lives on
+                # Also for those that were refused: what refused them may be a write that has just failed.
+                self._call(_fail, [write.future for write in writes], self._undone(error))
+                return
+            self._problem = ""
+            self._live.apply(batch.changes, revision=batch.revision)
+        self._call(self._answer, batch)
 
     def _answer(self, batch: Batch) -> None:
         if batch.events:
@@ -143,22 +143,20 @@ class Writer:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Commits what is done inside, or undoes it and raises a StorageError."""
-        with self._survived():
+        try:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
-
-    @contextmanager
-    def _survived(self) -> Iterator[None]:
-        """Makes a StorageError of whatever goes wrong inside, and undoes it, so that the thread lives on."""
-        try:
-            yield
-            self._problem = ""
         except Exception as error:
-            self._roll_back()
-            failure = self._failure(error)
-            self._problem = f"{failure}; {failure.remedy}" if failure.remedy else str(failure)
-            raise failure from error
+            raise self._undone(error) from error
+        self._problem = ""
+
+    def _undone(self, error: Exception) -> StorageUnavailable:
+        """Undoes what went wrong, and says what it was: to who asked for it, and to the health checks."""
+        self._roll_back()
+        failure = self._failure(error)
+        self._problem = f"{failure}; {failure.remedy}" if failure.remedy else str(failure)
+        return failure
 
     def _failure(self, error: Exception) -> StorageUnavailable:
         if isinstance(error, StorageUnavailable):
