@@ -1,4 +1,4 @@
-"""What a delete does to an object that something holds on to: finalizers and propagation, as in Kubernetes."""
+"""What a delete asks of an object, and does to one that something holds on to: finalizers and propagation."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ class DeleteOptions:
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: Preconditions = Preconditions()
+
+
+def unmet(metadata: dict[str, Any], wanted: Preconditions) -> str:
+    """Which precondition does not hold, in kube-apiserver's words; empty when all do."""
+    if wanted.uid is not None and wanted.uid != metadata["uid"]:
+        return (
+            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+    if wanted.resource_version is not None and wanted.resource_version != metadata["resourceVersion"]:
+        return (
+            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the "
+            f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified"
+        )
+    return ""
 
 
 def finalizers_after(finalizers: list[str], options: DeleteOptions) -> list[str]:

@@ -2,7 +2,8 @@
 
 What all kinds share is done here as kube-apiserver's generic registry does it: metadata that only the
 server sets, generation, optimistic locking, finalizers, dry runs. A ``Strategy`` adds what is
-particular to a kind. ``interpreting`` says what storage errors mean to a client.
+particular to a kind. ``refusals`` has the errors that a client is told, ``interpreting`` says what storage errors mean
+to it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.registry.label_index import LabelIndex
 from clusterregistry.registry.objects import Object, decoded
+from clusterregistry.registry.refusals import Refusals
 from clusterregistry.registry.strategy import Strategy
 from clusterregistry.registry.uids import new_uid
 from clusterregistry.storage import keys
@@ -43,7 +45,6 @@ BeforeCreate = Callable[[], Awaitable[None]]
 Warn = Callable[[str], None]
 T = TypeVar("T")
 
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _GENERATE_ATTEMPTS = 8
 _DELETES_AT_ONCE = 100
 
@@ -73,6 +74,7 @@ class Store:
         self.storage = storage
         self.prefix = keys.prefix_of(resource.group, resource.plural)
         self.labels = LabelIndex(storage, self.prefix)
+        self._refusals = Refusals(resource, self.prefix)
         self._now = now
 
     # Reading
@@ -177,11 +179,9 @@ class Store:
                 await self.storage.wait_for(revision)
 
     async def _exists(self, name: str) -> errors.APIError:
-        error = errors.already_exists(group=self.resource.group, resource=self.resource.plural, name=name)
         kv = await self._stored(self.storage.get(self.prefix + name))
-        if kv and "deletionTimestamp" in decoded(kv)["metadata"]:
-            error.status["message"] = f"object is being deleted: {error.status['message']}"
-        return error
+        being_deleted = kv is not None and "deletionTimestamp" in decoded(kv)["metadata"]
+        return self._refusals.already_exists(name, being_deleted=being_deleted)
 
     # Updating
 
@@ -266,9 +266,9 @@ class Store:
         obj = change(None)
         metadata = obj["metadata"]
         if metadata.get("uid"):
-            raise self._another_uid(name, metadata["uid"], "")
+            raise self._refusals.another_uid(name, wanted=metadata["uid"], found="")
         if metadata.get("resourceVersion", "0") != "0":
-            raise self._conflict(name, MODIFIED)
+            raise self._refusals.modified(name)
         self._prepare_for_create(obj)
         if admit:
             await admit(obj, None)
@@ -281,16 +281,10 @@ class Store:
         wanted = obj["metadata"].get("resourceVersion", "0")
         if wanted == "0":
             if not self.resource.strategy.allow_unconditional_update:
-                raise self._missing_version(obj["metadata"].get("name", ""))
+                raise self._refusals.missing_version(obj["metadata"].get("name", ""))
         elif wanted != str(kv.revision):
             check_resource_version(wanted)
-            raise self._conflict(obj["metadata"].get("name", ""), MODIFIED)
-
-    def _missing_version(self, name: str) -> errors.APIError:
-        wrong = FieldError(
-            "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
-        )
-        return self._invalid(name, [wrong])
+            raise self._refusals.modified(obj["metadata"].get("name", ""))
 
     def _prepare_for_update(self, obj: Object, old: Object, *, strategy: Strategy) -> None:
         metadata, before = obj["metadata"], old["metadata"]
@@ -393,54 +387,23 @@ class Store:
         return True
 
     def _check_preconditions(self, obj: Object, wanted: Preconditions) -> None:
-        metadata = obj["metadata"]
-        if wanted.uid is not None and wanted.uid != metadata["uid"]:
-            raise self._precondition_failed(
-                metadata,
-                f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata['uid']}). "
-                "The object might have been deleted and then recreated",
-            )
-        if wanted.resource_version is not None and wanted.resource_version != metadata["resourceVersion"]:
-            raise self._precondition_failed(
-                metadata,
-                f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the "
-                f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified",
-            )
+        if unmet := deletion.unmet(obj["metadata"], wanted):
+            raise self._refusals.unmet_precondition(obj["metadata"]["name"], unmet)
 
-    # Errors
+    # Refusing
 
     def not_found(self, name: str) -> errors.APIError:
-        return errors.not_found(group=self.resource.group, resource=self.resource.plural, name=name)
+        return self._refusals.not_found(name)
 
     def check_uid(self, obj: Object, old: Object | None) -> None:
         """A PUT whose object names another uid than the stored one is meant for another object: 409."""
         uid = obj["metadata"].get("uid")
         if uid and old and uid != old["metadata"]["uid"]:
-            raise self._another_uid(old["metadata"]["name"], uid, old["metadata"]["uid"])
-
-    def _another_uid(self, name: str, wanted: str, found: str) -> errors.APIError:
-        # In the words that kube-apiserver's storage has for it; tools look for them.
-        detail = (
-            f"StorageError: invalid object, Code: 4, Key: {self.prefix}{name}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-        )
-        return self._conflict(name, detail)
-
-    def _conflict(self, name: str, detail: str) -> errors.APIError:
-        return errors.conflict(group=self.resource.group, resource=self.resource.plural, name=name, detail=detail)
-
-    def _precondition_failed(self, metadata: dict[str, Any], detail: str) -> errors.APIError:
-        # The kind, not the resource: so says kube-apiserver where a delete's preconditions fail.
-        return errors.conflict(
-            group=self.resource.group, resource=self.resource.kind, name=metadata["name"], detail=detail
-        )
-
-    def _invalid(self, name: str, wrong: list[FieldError]) -> errors.APIError:
-        return errors.invalid(group=self.resource.group, kind=self.resource.kind, name=name, errors=wrong)
+            raise self._refusals.another_uid(old["metadata"]["name"], wanted=uid, found=old["metadata"]["uid"])
 
     def _refuse(self, name: str, wrong: list[FieldError]) -> None:
         if wrong:
-            raise self._invalid(name, wrong)
+            raise self._refusals.invalid(name, wrong)
 
     def _warn(self, obj: Object, old: Object | None, *, strategy: Strategy, warn: Warn) -> None:
         for text in object_meta_validation.finalizer_warnings(obj["metadata"], old and old["metadata"]):

@@ -1,0 +1,60 @@
+"""Why a store refuses what is asked of it: API errors that name one resource, in kube-apiserver's words.
+
+Makes errors and raises none. What errors of the storage mean is ``interpreting``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusterregistry.apis.meta import errors
+from clusterregistry.apis.meta.errors import APIError
+from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.registry.definitions import Resource
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class Refusals:
+    """Those of one resource, whose keys in the storage begin with ``prefix``."""
+
+    def __init__(self, resource: Resource, prefix: str) -> None:
+        self._resource, self._prefix = resource, prefix
+
+    def not_found(self, name: str) -> APIError:
+        return errors.not_found(group=self._resource.group, resource=self._resource.plural, name=name)
+
+    def already_exists(self, name: str, *, being_deleted: bool) -> APIError:
+        error = errors.already_exists(group=self._resource.group, resource=self._resource.plural, name=name)
+        if being_deleted:
+            error.status["message"] = f"object is being deleted: {error.status['message']}"
+        return error
+
+    def invalid(self, name: str, wrong: Sequence[FieldError]) -> APIError:
+        return errors.invalid(group=self._resource.group, kind=self._resource.kind, name=name, errors=list(wrong))
+
+    def missing_version(self, name: str) -> APIError:
+        """Of an update that does not say what it is based on."""
+        detail = "Invalid value: 0: must be specified for an update"
+        return self.invalid(name, [FieldError("metadata.resourceVersion", "FieldValueInvalid", detail)])
+
+    def modified(self, name: str) -> APIError:
+        """Of an update that is based on another version than the present one."""
+        return self._conflict(name, _MODIFIED)
+
+    def another_uid(self, name: str, *, wanted: str, found: str) -> APIError:
+        """Of an update that is meant for another object of that name."""
+        # In the words that kube-apiserver's storage has for it; tools look for them.
+        detail = (
+            f"StorageError: invalid object, Code: 4, Key: {self._prefix}{name}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        )
+        return self._conflict(name, detail)
+
+    def unmet_precondition(self, name: str, detail: str) -> APIError:
+        """Of a delete."""
+        # The kind, not the resource: so says kube-apiserver.
+        return errors.conflict(group=self._resource.group, resource=self._resource.kind, name=name, detail=detail)
+
+    def _conflict(self, name: str, detail: str) -> APIError:
+        return errors.conflict(group=self._resource.group, resource=self._resource.plural, name=name, detail=detail)
