@@ -12,6 +12,7 @@ from clusterregistry.handlers.negotiation import METADATA_LIST, TABLE, Represent
 from clusterregistry.handlers.representations import list_response
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.cluster import cluster_resource
+from clusterregistry.registry.clusterrole import cluster_role_resource
 from clusterregistry.registry.listing import Listed
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import presented, to_stored
@@ -95,3 +96,56 @@ async def test_ages_are_those_of_each_object() -> None:
     unknown, old = (row["cells"][-1] for row in orjson.loads(b"".join(answer.body))["rows"])
     assert unknown == "<unknown>"
     assert old.endswith(("y", "d"))
+
+
+ROLES = cluster_role_resource()
+ROLE: dict[str, Any] = {
+    "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"kind": "ClusterRole", "metadata": "x"}}]},
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {
+        "annotations": {"note": '"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{'},
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+        "name": "a",
+        "resourceVersion": "7",
+        "uid": "u",
+    },
+    "rules": None,
+}
+LISTED_ROLE = {name: value for name, value in ROLE.items() if name not in ("apiVersion", "kind")}
+
+
+def role_scope(*, stored: bool) -> Scope:
+    version = dataclasses.replace(ROLES.versions[0], name="v2", from_storage=in_version_2)
+    unused: Any = None
+    return Scope(
+        resource=ROLES,
+        version=ROLES.versions[0] if stored else version,
+        structural=unused,
+        store=unused,
+        hub=unused,
+        ownerships={},
+    )
+
+
+def in_version_2(obj: dict[str, Any]) -> dict[str, Any]:
+    return obj | {"apiVersion": "rbac.authorization.k8s.io/v2"}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("representation", [PLAIN, Representation(pretty=True)])
+async def test_items_of_native_kinds_do_not_repeat_their_type(representation: Representation, *, stored: bool) -> None:
+    items = [presented(KeyValue("/clusterroles/a", to_stored(ROLE), 7))] * 300
+    answer = await list_response(role_scope(stored=stored), Listed(items, 9), representation)
+    pieces = list(answer.body)
+    assert answer.length == sum(map(len, pieces))
+    found = orjson.loads(b"".join(pieces))
+    assert (found["apiVersion"], found["kind"]) == (role_scope(stored=stored).group_version, "ClusterRoleList")
+    assert found["items"] == [LISTED_ROLE] * 300
+
+
+async def test_rows_bring_native_objects_along_with_their_type() -> None:
+    items = [presented(KeyValue("/clusterroles/a", to_stored(ROLE), 7))]
+    table = Representation(kind=TABLE, version="v1")
+    answer = await list_response(role_scope(stored=True), Listed(items, 9), table, include="Object")
+    assert orjson.loads(b"".join(answer.body))["rows"][0]["object"] == ROLE

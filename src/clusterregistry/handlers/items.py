@@ -20,6 +20,8 @@ from clusterregistry.storage.interface import KeyValue
 _PIECE = 64 * 1024
 """About how much of a list is joined at a time: one big write costs three times as much as such pieces."""
 
+_METADATA = b'"metadata":{'
+
 _SLICE = 256
 """Items that are measured without a pause: decoding so many for a table takes some milliseconds."""
 
@@ -84,6 +86,27 @@ class ConvertedObjects:
         return sum(map(len, self.parts(items)))
 
 
+class UntypedObjects:
+    """The objects without ``apiVersion`` and ``kind``, which the list they are in has said for all of them.
+
+    Both stand right before the metadata, since the keys of an object are in order, and no property that sorts before
+    these holds another object named metadata.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._objects = objects(scope)
+        self._typed = b'"apiVersion":"%b","kind":"%b",' % tuple(text.encode() for text in scope.type) + _METADATA
+
+    def join(self, items: Sequence[KeyValue]) -> bytes:
+        return b",".join([b"", *self._parts(items)])
+
+    def measure(self, items: Sequence[KeyValue]) -> int:
+        return sum(map(len, self._parts(items)))
+
+    def _parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
+        return [part.replace(self._typed, _METADATA, 1) for part in self._objects.parts(items)]
+
+
 class PartialObjects:
     """PartialObjectMetadata: objects of which there is nothing but the metadata."""
 
@@ -125,6 +148,11 @@ class NoObjects:
 def objects(scope: Scope) -> StoredObjects | ConvertedObjects:
     """The objects themselves."""
     return StoredObjects() if scope.is_stored_version else ConvertedObjects(scope)
+
+
+def listed_objects(scope: Scope) -> Form:
+    """The objects as a list has them: those of native kinds without their type, as kube-apiserver writes them."""
+    return UntypedObjects(scope) if scope.resource.native else objects(scope)
 
 
 def partial_head(version: str) -> bytes:

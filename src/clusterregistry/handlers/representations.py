@@ -13,7 +13,7 @@ import orjson
 from clusterregistry.apis.meta import errors
 from clusterregistry.codecs import json_codec, yaml_codec
 from clusterregistry.handlers import tables
-from clusterregistry.handlers.items import PartialObjects, lazy_list, objects, partial_head
+from clusterregistry.handlers.items import PartialObjects, lazy_list, listed_objects, partial_head
 from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Representation
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
 from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
@@ -91,7 +91,7 @@ async def _list_body(scope: Scope, listed: Listed, representation: Representatio
         return await lazy_list(head, PartialObjects(scope, version=version), listed.items, b"]}\n", edition=edition)
     head = b'{"apiVersion":"%b","items":[' % scope.group_version.encode()
     tail = b'],"kind":"%b","metadata":%b}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
-    return await lazy_list(head, objects(scope), listed.items, tail, edition=edition)
+    return await lazy_list(head, listed_objects(scope), listed.items, tail, edition=edition)
 
 
 def _edition(scope: Scope, listed: Listed, representation: Representation) -> Edition | None:
