@@ -156,8 +156,12 @@ def test_openapi_describes_reviews_and_their_creation_alone(local: InProcessClie
         for plural in ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews")
     }
     assert all(methods == {"post"} for methods in paths.values())
-    schema = document["components"]["schemas"]["io.k8s.authorization.v1.SubjectAccessReview"]
-    assert set(schema["properties"]["spec"]["properties"]) == {
+    schemas = document["components"]["schemas"]
+    spec = "io.k8s.api.authorization.v1.SubjectAccessReviewSpec"
+    assert schemas["io.k8s.api.authorization.v1.SubjectAccessReview"]["properties"]["spec"]["allOf"] == [
+        {"$ref": f"#/components/schemas/{spec}"}
+    ]
+    assert set(schemas[spec]["properties"]) == {
         "resourceAttributes",
         "nonResourceAttributes",
         "user",

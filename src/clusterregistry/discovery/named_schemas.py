@@ -1,18 +1,22 @@
 """Schemas with names, which refer to each other: what OpenAPI calls definitions or components.
 
 A kind of ours becomes two of them, itself and its list; spec and status are written in place, as
-kube-apiserver does for custom resources. The types they share are in ``meta_types``.
+kube-apiserver does for custom resources. Of a native kind every struct below has a name too. The types they
+share are in ``meta_types``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema, String
 from clusterregistry.registry.definitions import Definition, Version
 
 META_PREFIX = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+_IN_META = frozenset(("LabelSelector", "LabelSelectorRequirement", "FieldSelectorRequirement"))
+"""Structs below native kinds that are not of the kind's own group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +54,11 @@ def meta(name: str, description: str = "") -> Reference:
     return Reference(name=META_PREFIX + name, description=description)
 
 
-def schema_name(kind: Kind) -> str:
-    """The group's parts reversed, then version and kind, as kube-apiserver names custom resources."""
-    return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+def schema_name(resource: Definition, version: Version, kind: str) -> str:
+    """As kube-apiserver names them: a custom resource by its group's parts reversed, a native kind by its package."""
+    parts = resource.group.split(".")
+    package = ["io", "k8s", "api", parts[0]] if resource.native else reversed(parts)
+    return ".".join([*package, version.name, kind])
 
 
 def kind_of(resource: Definition, version: Version) -> Kind:
@@ -66,11 +72,50 @@ def list_kind_of(resource: Definition, version: Version) -> Kind:
 def of_resource(resource: Definition, version: Version) -> dict[str, NamedSchema]:
     """The kind and its list."""
     kind, list_kind = kind_of(resource, version), list_kind_of(resource, version)
-    name = schema_name(kind)
-    return {
-        name: NamedSchema(schema=_whole_object(version.schema), kinds=(kind,)),
-        schema_name(list_kind): NamedSchema(schema=_list(name, kind), kinds=(list_kind,)),
+    name, list_name = (schema_name(resource, version, each.kind) for each in (kind, list_kind))
+    below = _Structs(resource, version)
+    schema = below.with_references(version.schema)
+    return below.named | {
+        name: NamedSchema(schema=_whole_object(schema), kinds=(kind,)),
+        list_name: NamedSchema(schema=_list(name, kind), kinds=(list_kind,)),
     }
+
+
+class _Structs:
+    """The structs below a kind that have names of their own. Those of custom resources have none.
+
+    What describes a struct stands at the field that is one: kubectl shows nothing else in a list of fields. Where it
+    is an item, the field is described already, and the struct by itself.
+    """
+
+    def __init__(self, resource: Definition, version: Version) -> None:
+        self._resource, self._version = resource, version
+        self.named: dict[str, NamedSchema] = {}
+
+    def with_references(self, schema: Object) -> Object:
+        """The schema with references in the places of these structs, all the way down."""
+        return replace(schema, fields={name: self._field(field) for name, field in schema.fields.items()})
+
+    def _field(self, schema: Schema) -> Schema:
+        if not isinstance(schema, Object) or not schema.type_name:
+            return self._inner(schema)
+        return replace(self._reference(replace(schema, description="")), description=schema.description)
+
+    def _inner(self, schema: Schema) -> Schema:
+        match schema:
+            case Array():
+                return replace(schema, items=self._inner(schema.items))
+            case Map():
+                return replace(schema, values=self._inner(schema.values))
+            case Object():
+                return self._reference(schema) if schema.type_name else self.with_references(schema)
+        return schema
+
+    def _reference(self, schema: Object) -> Reference:
+        struct = schema.type_name.rpartition(".")[2]
+        name = META_PREFIX + struct if struct in _IN_META else schema_name(self._resource, self._version, struct)
+        self.named[name] = NamedSchema(schema=self.with_references(schema))
+        return Reference(name=name)
 
 
 def reachable(roots: Sequence[str], schemas: NamedSchemas) -> dict[str, NamedSchema]:

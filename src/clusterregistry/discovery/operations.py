@@ -8,7 +8,7 @@ from typing import Literal
 
 from clusterregistry.apis.meta.schemas import String
 from clusterregistry.discovery import parameters
-from clusterregistry.discovery.named_schemas import META_PREFIX, Kind, kind_of, list_kind_of, schema_name
+from clusterregistry.discovery.named_schemas import META_PREFIX, Kind, kind_of, schema_name
 from clusterregistry.discovery.parameters import Parameter
 from clusterregistry.registry.definitions import Definition, Version
 
@@ -197,13 +197,13 @@ class ResourceOperations:
         )
 
     def _schemas(self) -> tuple[str]:
-        return (schema_name(self.kind),)
+        return (schema_name(self.resource, self.version, self.resource.kind),)
 
     def _list_schemas(self) -> tuple[str]:
-        return (schema_name(list_kind_of(self.resource, self.version)),)
+        return (schema_name(self.resource, self.version, self.resource.list_kind),)
 
     def _object_body(self) -> Body:
-        return Body(schema=schema_name(self.kind), media_types=OBJECT_TYPES)
+        return Body(schema=self._schemas()[0], media_types=OBJECT_TYPES)
 
 
 def group_camel_case(group: str) -> str:

@@ -120,6 +120,8 @@ def _patch_directions(schema: Array) -> Rendered:
 
 def _object(schema: Object, dialect: Dialect) -> Rendered:
     out: Rendered = {"type": "object"}
+    if schema.atomic:
+        out["x-kubernetes-map-type"] = "atomic"
     properties = {name: rendered(field, dialect) for name, field in schema.fields.items()}
     required = schema.required
     if dialect.lists_old_spellings and schema.old_spellings:

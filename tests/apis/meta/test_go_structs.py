@@ -20,7 +20,8 @@ PART = Object(
 )
 WHOLE = Object(
     fields={"parts": Array(items=PART), "first": PART, "last": PART, "colour": String(type_name="v1.Colour")},
-    required=("parts", "first"),
+    required=("first",),
+    always_written=("parts",),
 )
 EMPTY: dict[str, Any] = {"parts": None, "first": {"name": ""}}
 

@@ -1,8 +1,8 @@
 """Reading objects of kinds that are compiled into kube-apiserver: as Go's decoder reads JSON into structs.
 
 Unlike a custom resource, such an object has no other form than its struct: a value of the wrong type is refused while
-it is decoded, what is empty is left out unless the struct always writes it (``required``), and null is what Go makes
-of it. Pure functions over wire objects; they must not know any one kind.
+it is decoded, what is empty is left out unless the struct always writes it (``required``, ``always_written``), and null
+is what Go makes of it. Pure functions over wire objects; they must not know any one kind.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class _Reading:
 
     def fields(self, schema: schemas.Object, value: Object, place: _Place) -> Object:
         found: Object = {}
+        written = schema.required + schema.always_written
         for name, part in value.items():
             field = schema.fields.get(name)
             at = place.field(name)
@@ -80,9 +81,9 @@ class _Reading:
                 self.unknown.append(at.path)
             else:
                 read = self._value(field, part, at)
-                if name in schema.required or not _left_out(field, read):
+                if name in written or not _left_out(field, read):
                     found[name] = read
-        for name in schema.required:
+        for name in written:
             if found.get(name) is None:
                 found[name] = self._zero(schema.fields[name], place.field(name))
         return found

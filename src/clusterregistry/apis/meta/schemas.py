@@ -19,7 +19,8 @@ ListType = Literal["atomic", "set", "map"]
 class Schema:
     """Any value. The subclasses say which.
 
-    ``type_name`` is what Go calls the type, for a kind that kube-apiserver has compiled in: messages name it.
+    ``type_name`` is what Go calls the type, for a kind that kube-apiserver has compiled in: messages and OpenAPI
+    name it.
     """
 
     description: str = ""
@@ -79,10 +80,12 @@ class Object(Schema):
 
     ``old_spellings`` maps a property's former name to its present one: accepted with a warning,
     stored and answered under the present name, and listed as deprecated where old clients look.
-    An ``atomic`` struct changes as a whole.
+    An ``atomic`` struct changes as a whole. ``always_written`` names fields that a client may leave out
+    and that are written all the same, for a kind that kube-apiserver has compiled in.
     """
 
     fields: Mapping[str, Schema]
     atomic: bool = False
     required: tuple[str, ...] = ()
+    always_written: tuple[str, ...] = ()
     old_spellings: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ EXTRA = Map(
 )
 
 USER_INFO = Object(
+    type_name="v1.UserInfo",
     description="UserInfo is a user as the server recognises one.",
     fields={
         "username": String(description="Username is the name of the user."),
@@ -22,7 +23,11 @@ USER_INFO = Object(
 SELF_SUBJECT_REVIEW = Object(
     description="SelfSubjectReview tells the user who asks who they are to the server.",
     fields={
-        "status": Object(description="Status is filled in by the server.", fields={"userInfo": USER_INFO}),
+        "status": Object(
+            type_name="v1.SelfSubjectReviewStatus",
+            description="Status is filled in by the server.",
+            fields={"userInfo": USER_INFO},
+        ),
     },
 )
 
@@ -31,6 +36,8 @@ TOKEN_REVIEW = Object(
     required=("spec",),
     fields={
         "spec": Object(
+            type_name="v1.TokenReviewSpec",
+            required=("token",),
             description="Spec is the question.",
             fields={
                 "token": String(description="Token is the bearer token."),
@@ -41,6 +48,7 @@ TOKEN_REVIEW = Object(
             },
         ),
         "status": Object(
+            type_name="v1.TokenReviewStatus",
             description="Status is filled in by the server.",
             fields={
                 "authenticated": Boolean(description="Authenticated says whether the token is that of a user."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterregistry.apis.authentication.v1.types import EXTRA
+from clusterregistry.apis.meta.label_selector_objects import REQUIREMENT
 from clusterregistry.apis.meta.schemas import Array, Boolean, Object, Schema, String
 
 
@@ -14,29 +15,32 @@ def _texts(description: str) -> Array:
     return Array(items=String(), description=description)
 
 
-def _selector(what: str) -> Object:
+def _selector(what: str, *, requirement: Object) -> Object:
     return Object(
+        type_name=requirement.type_name.replace("Requirement", "Attributes"),
         description=f"The selector of {what} that limits what is asked for: as text or as requirements.",
         fields={
             "rawSelector": _text("RawSelector is the selector as it stands in a query."),
-            "requirements": Array(
-                description="Requirements must all be met.",
-                items=Object(
-                    description="Requirement is what one key must be like.",
-                    required=("key", "operator"),
-                    fields={
-                        "key": _text(f"Key names one of the {what}."),
-                        "operator": _text("Operator is In, NotIn, Exists or DoesNotExist."),
-                        "values": _texts("Values are those that In and NotIn speak of."),
-                    },
-                ),
-            ),
+            "requirements": Array(description="Requirements must all be met.", items=requirement),
         },
     )
 
 
+_FIELD_REQUIREMENT = Object(
+    type_name="v1.FieldSelectorRequirement",
+    description="Requirement is what one field must be like.",
+    required=("key", "operator"),
+    fields={
+        "key": _text("Key names one of the fields."),
+        "operator": _text("Operator is In, NotIn, Exists or DoesNotExist."),
+        "values": _texts("Values are those that In and NotIn speak of."),
+    },
+)
+
+
 _ATTRIBUTES: dict[str, Schema] = {
     "resourceAttributes": Object(
+        type_name="v1.ResourceAttributes",
         description="ResourceAttributes describe access to a resource.",
         fields={
             "namespace": _text("Namespace of the objects; empty for resources without, or for all namespaces."),
@@ -46,17 +50,19 @@ _ATTRIBUTES: dict[str, Schema] = {
             "resource": _text("Resource is the plural name; * is all of them."),
             "subresource": _text("Subresource, such as status."),
             "name": _text("Name of the object; empty for all."),
-            "fieldSelector": _selector("fields"),
-            "labelSelector": _selector("labels"),
+            "fieldSelector": _selector("fields", requirement=_FIELD_REQUIREMENT),
+            "labelSelector": _selector("labels", requirement=REQUIREMENT),
         },
     ),
     "nonResourceAttributes": Object(
+        type_name="v1.NonResourceAttributes",
         description="NonResourceAttributes describe access to a path that is no resource.",
         fields={"path": _text("Path of the request."), "verb": _text("Verb is the HTTP method in lower case.")},
     ),
 }
 
 _ACCESS_STATUS = Object(
+    type_name="v1.SubjectAccessReviewStatus",
     description="Status is filled in by the server.",
     required=("allowed",),
     fields={
@@ -71,7 +77,11 @@ SELF_SUBJECT_ACCESS_REVIEW = Object(
     description="SelfSubjectAccessReview asks whether the user who asks may do something.",
     required=("spec",),
     fields={
-        "spec": Object(description="Spec is the question: one of the two attributes.", fields=_ATTRIBUTES),
+        "spec": Object(
+            type_name="v1.SelfSubjectAccessReviewSpec",
+            description="Spec is the question: one of the two attributes.",
+            fields=_ATTRIBUTES,
+        ),
         "status": _ACCESS_STATUS,
     },
 )
@@ -81,6 +91,7 @@ SUBJECT_ACCESS_REVIEW = Object(
     required=("spec",),
     fields={
         "spec": Object(
+            type_name="v1.SubjectAccessReviewSpec",
             description="Spec is the question: one of the two attributes, and a user or groups.",
             fields={
                 **_ATTRIBUTES,
@@ -99,16 +110,19 @@ SELF_SUBJECT_RULES_REVIEW = Object(
     required=("spec",),
     fields={
         "spec": Object(
+            type_name="v1.SelfSubjectRulesReviewSpec",
             description="Spec is the question.",
             fields={"namespace": _text("Namespace in which the rules count. Required, though here all are the same.")},
         ),
         "status": Object(
+            type_name="v1.SubjectRulesReviewStatus",
             description="Status is filled in by the server.",
             required=("resourceRules", "nonResourceRules", "incomplete"),
             fields={
                 "resourceRules": Array(
                     description="ResourceRules are on resources.",
                     items=Object(
+                        type_name="v1.ResourceRule",
                         description="ResourceRule allows verbs on resources.",
                         required=("verbs",),
                         fields={
@@ -122,6 +136,7 @@ SELF_SUBJECT_RULES_REVIEW = Object(
                 "nonResourceRules": Array(
                     description="NonResourceRules are on paths.",
                     items=Object(
+                        type_name="v1.NonResourceRule",
                         description="NonResourceRule allows verbs on paths that are no resources.",
                         required=("verbs",),
                         fields={

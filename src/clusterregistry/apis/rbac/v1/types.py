@@ -50,7 +50,7 @@ CLUSTER_ROLE = Object(
         "rules": Array(items=POLICY_RULE, description="Rules hold all that this role allows."),
         "aggregationRule": AGGREGATION_RULE,
     },
-    required=("rules",),
+    always_written=("rules",),
 )
 
 SUBJECT = Object(
@@ -77,7 +77,8 @@ ROLE_REF = Object(
         "kind": String(description="Kind of the role: ClusterRole."),
         "name": String(description="Name of the role."),
     },
-    required=("apiGroup", "kind", "name"),
+    required=("kind", "name"),
+    always_written=("apiGroup",),
 )
 
 CLUSTER_ROLE_BINDING = Object(
