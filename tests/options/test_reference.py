@@ -32,6 +32,11 @@ def test_every_flag_is_in_the_reference(flag: str) -> None:
     assert f"`--{flag}`" in reference.markdown()
 
 
+def test_only_addresses_are_shown_as_addresses() -> None:
+    shown = [flag for flag, option in BY_FLAG.items() if option.details.kind.metavar == "ADDRESS"]
+    assert shown == [flag for flag in BY_FLAG if flag.endswith("-address")]
+
+
 @pytest.mark.parametrize("flag", sorted(BY_FLAG))
 def test_every_flag_is_in_the_help_with_its_default(flag: str) -> None:
     text = reference.help_text(10_000)

@@ -62,7 +62,7 @@ FLAGS = (
     Flag(name="etcd-persistent-storage", value="BOOL", default="true",
          help="keep the data on a persistent volume (SQLite's as well); false: they go with the pod"),
     Flag(name="etcd-pv-capacity", value="QUANTITY", default=DEFAULT_CAPACITY, help="the size of each volume"),
-    Flag(name="etcd-pv-storage-class", value="CLASS", help="v0.0.3's name of --storage-class"),
+    Flag(name="etcd-pv-storage-class", value="CLASS", help="another name of --storage-class, that of v0.0.3"),
     Flag(name="storage-class", value="CLASS", help="the storage class of the volumes (default: the host's default)"),
     Flag(name="etcd-image", value="IMAGE", default=DEFAULT_ETCD_IMAGE,
          help="the image of etcd, where three members are deployed for --replicas"),

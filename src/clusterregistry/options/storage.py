@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from clusterregistry.options.fields import option
-from clusterregistry.options.kinds import ADDRESS, BOOLEAN, DIRECTORY, DURATION, FILE, WORDS, choice
+from clusterregistry.options.kinds import BOOLEAN, DIRECTORY, DURATION, FILE, TEXT, WORDS, choice
 from clusterregistry.storage.etcd.settings import DEFAULT_PREFIX
 
 
@@ -40,7 +40,7 @@ class StorageOptions:
     )
     etcd_prefix: str = option(
         DEFAULT_PREFIX,
-        kind=ADDRESS,
+        kind=TEXT,
         help="What all our keys in etcd begin with. Servers with the same prefix in the same etcd are replicas of each "
         "other.",
     )
@@ -61,7 +61,7 @@ class StorageOptions:
     )
     etcd_username: str = option(
         "",
-        kind=ADDRESS,
+        kind=TEXT,
         help="Our user in an etcd with authentication; goes together with --etcd-password-file.",
         default_shown="no user",
     )
