@@ -1,8 +1,8 @@
-"""Bytes of a request or an answer to and from wire values: JSON and YAML, with kube-apiserver's semantics.
+"""Bytes of a request or an answer to and from wire values: JSON, YAML and protobuf, with kube-apiserver's semantics.
 
-A wire value is made of dict, list, str, int, float, bool and None only. The package is pure: it does no I/O,
-knows no kind of object and validates nothing beyond the syntax. Whatever the bytes, decoding raises nothing but
-``DecodeError``.
+A wire value is made of dict, list, str, int, float, bool and None only. The package is pure: it does no I/O and
+validates nothing beyond the syntax. It knows no kind of object, but for the messages that native kinds are in protobuf
+(``kubernetes_messages``). Whatever the bytes, decoding raises nothing but ``DecodeError``.
 """
 
 from clusterregistry.codecs.decoding import MAX_DEPTH, Decoded, DecodeError, too_deep
