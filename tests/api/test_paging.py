@@ -109,6 +109,21 @@ def test_a_token_of_somebody_elses_making_is_refused(client: Client, token: str)
     assert "continue key is not valid" in refused["message"]
 
 
+@pytest.mark.parametrize(
+    ("token", "detail"),
+    [
+        ("abc!defg", "illegal base64 data at input byte 3"),
+        ("abcde", "illegal base64 data at input byte 4"),
+        ("ä", "illegal base64 data at input byte 0"),
+        (base64.urlsafe_b64encode(b"words").decode(), "invalid character 'w' looking for beginning of value"),
+        (base64.urlsafe_b64encode(b"\xff").decode(), "invalid character"),
+    ],
+)
+def test_a_token_that_cannot_be_read_is_refused_in_gos_words(client: Client, token: str, detail: str) -> None:
+    refused = client.get(CLUSTERS, limit=1, **{"continue": token}).refused(400, "BadRequest")
+    assert refused["message"].startswith(f"invalid continue token: continue key is not valid: {detail}")
+
+
 def test_a_token_and_a_resource_version_do_not_go_together(client: Client) -> None:
     fill(client)
     page = client.get(CLUSTERS, limit=2).expect(200)["metadata"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.apis.meta.field_selectors import FieldSelector
 from clusterregistry.apis.meta.integers import parse_uint
 from clusterregistry.apis.meta.label_selectors import LabelSelector
+from clusterregistry.codecs import DecodeError, json_codec
 from clusterregistry.registry import interpreting
 from clusterregistry.registry.objects import labels_of, name_of
 from clusterregistry.registry.store import Store
@@ -28,6 +29,7 @@ from clusterregistry.storage.interface import KeyValue, Page
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a continue token, no secret
+_BASE64 = string.ascii_letters + string.digits + "-_"
 _ANY_REVISION = -1
 _SLICE = 1000
 """Objects that are looked at without a pause: it takes some milliseconds."""
@@ -222,10 +224,13 @@ def encode_token(revision: int, last: str) -> str:
 
 def decode_token(text: str) -> tuple[int, str]:
     """The revision and the last key of the page before. Raises 400."""
+    encoded = text.rstrip("=")
+    legal = len(encoded) - len(encoded.lstrip(_BASE64))
+    if legal < len(encoded) or legal % 4 == 1:
+        raise _invalid_token(f"illegal base64 data at input byte {min(legal, len(encoded) - 1)}")
     try:
-        encoded = text.rstrip("=")
-        token = orjson.loads(base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
+        token = json_codec.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))).value
+    except DecodeError as error:
         raise _invalid_token(str(error)) from None
     if not isinstance(token, dict) or token.get("v") != _TOKEN_VERSION:
         found = token.get("v", "") if isinstance(token, dict) else ""
