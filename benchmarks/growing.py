@@ -69,12 +69,11 @@ class Growth:
         self.results.write(self.into)
 
     def _with_watchers(self, target: Target) -> None:
-        watching.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
-        without = usage(target.pids).rss
-        for count in self.watcher_counts:
-            if not enough_files(count):
-                self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
-                continue
+        counts = [count for count in self.watcher_counts if enough_files(count)]
+        for count in set(self.watcher_counts).difference(counts):
+            self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
+        idle = self._memory_of_idle(target, counts)
+        for count in counts:
             self.say(f"{count:,} watches")
             writes = max(10, int(min(500, _EVENTS / count) * self.factor))
             try:
@@ -82,9 +81,17 @@ class Growth:
             except (LoadError, OSError) as error:
                 self.say(f"  {error}")
                 continue
-            # Not since the last number of watches, whose memory may be used again.
-            record["rss_per_watch_kb"] = (record["rss_open_mb"] - without) * 1e3 / count
-            self._keep("watchers", str(count), record=record)
+            self._keep("watchers", str(count), record=record | {"rss_per_watch_kb": idle[count]})
+
+    def _memory_of_idle(self, target: Target, counts: Sequence[int]) -> dict[int, float]:
+        """KB a watch. Before anything is written: what is kept of the past would be taken for theirs."""
+        self.say("watches that are told nothing")
+        watching.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
+        without, found = usage(target.pids).rss, dict[int, float]()
+        # Counted from the beginning, since each number of watches uses the memory of the last one again.
+        for count in sorted(counts):
+            found[count] = (watching.memory_with(target, watchers=count) - without) * 1e3 / count
+        return found
 
     def _with_objects(self, target: Target) -> None:
         for count in self.object_counts:

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import objects
 from benchmarks.driving import Driven, Load, Sending, drive
-from benchmarks.metering import Meter, Record, latencies
+from benchmarks.metering import Meter, Record, latencies, usage
 from benchmarks.objects import PATH, fresh_numbers
 from benchmarks.targets import Target
 from benchmarks.watchers import open_watches
@@ -63,6 +63,12 @@ def deliver(target: Target, *, watchers: int, rate: int | None, writes: int) -> 
     meter.client -= outcome["cpu_opening"]  # the process has ended, so all its time is in there
     record = meter.record(watchers * writes) | deliveries(outcome, numbered, driven, watchers=watchers)
     return record | _of_the_writes(driven, meter) | _of_opening(opening, watchers) | {"open_seconds": held.opened_after}
+
+
+def memory_with(target: Target, *, watchers: int) -> float:
+    """What the server takes while so many watches are open and told nothing, in MB."""
+    with open_watches(target, watchers, _IN_ANNOTATION):
+        return usage(target.pids).rss
 
 
 def _of_the_writes(driven: Driven, meter: Meter) -> Record:
