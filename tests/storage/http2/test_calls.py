@@ -350,6 +350,30 @@ async def test_a_sink_gets_messages_as_they_come_and_the_end_is_told() -> None:
     assert isinstance(error, RpcError)
 
 
+@pytest.mark.parametrize("flags", [0, frames.END_STREAM], ids=["that goes on", "at its end"])
+async def test_a_stream_that_its_sink_cancels_hears_nothing_more(flags: int) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        stream = (await peer.frame(frames.DATA)).stream
+        # What comes with the message that is enough: another one, and one that is wrong.
+        content = framed(b"enough") + framed(b"too much") + b"\x01" + bytes(4)
+        peer.send(peer.headers(stream, HEAD) + data(stream, content, flags=flags))
+        assert (await peer.frame(frames.RST_STREAM)).stream == stream
+        peer.answer((await peer.request()).stream, b"on the same connection")
+
+    async with serving(script) as channel:
+        stream, received = await channel.stream(PATH, b"", metadata=()), list[bytes]()
+
+        def take(message: bytes) -> None:
+            received.append(message)
+            stream.cancel(ValueError("enough"))
+
+        stream.sink = take
+        assert str(await stream.wait_for_end()) == "enough"
+        assert await call(channel) == b"on the same connection"
+    assert received == [b"enough"]
+
+
 async def test_a_stream_that_is_cancelled_is_reset_once() -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()

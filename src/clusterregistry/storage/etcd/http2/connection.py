@@ -163,7 +163,8 @@ class Connection(asyncio.Protocol):
         if error is None and flags & frames.END_STREAM:
             error = unavailable("an answer that breaks off")
         if error is not None:
-            self._finish(exchange, error)
+            if stream in self._open:  # else its sink has ended it
+                self._finish(exchange, error)
         elif exchange.arrived >= STREAM_WINDOW // 2:
             if exchange.arrived > STREAM_WINDOW:
                 raise ProtocolError("more than a window holds", frames.FLOW_CONTROL_ERROR)

@@ -206,6 +206,8 @@ class Stream(Exchange):
             self.end(error or RpcError(StatusCode.CANCELLED, "nobody wants to hear more"))
 
     def hear(self, message: bytes) -> None:
+        if self._ended:  # by its sink, which is not to hear what came along with the message that was enough
+            return
         if self.sink is not None:
             self.sink(message)
         else:
