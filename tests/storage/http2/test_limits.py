@@ -77,6 +77,20 @@ async def test_settings_may_change_while_a_body_is_sent() -> None:
         assert await call(channel, BODY) == b"got it"
 
 
+async def test_settings_are_acknowledged_before_they_are_made_use_of() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet({frames.INITIAL_WINDOW_SIZE: 10})
+        stream = (await peer.frame(frames.DATA)).stream
+        peer.send(frames.settings({frames.INITIAL_WINDOW_SIZE: 1000, frames.MAX_FRAME_SIZE: 20_000}))
+        # Until then the old ones hold: a server may take what goes beyond them for a breach.
+        assert (await peer.frame())[:2] == (frames.SETTINGS, frames.ACK)
+        assert len((await peer.frame()).content) == 990
+        peer.answer(stream, b"got it")
+
+    async with serving(script) as channel:
+        assert await call(channel, BODY) == b"got it"
+
+
 async def test_a_large_body_keeps_no_small_one_from_being_sent() -> None:
     async def script(peer: Peer) -> None:
         await peer.greet({frames.INITIAL_WINDOW_SIZE: 100})

@@ -194,12 +194,13 @@ class Connection(asyncio.Protocol):
         if flags & frames.ACK:
             return
         values = dict(frames.read_settings(content))
+        # First: what the new ones let go may be more than the old ones allow, which hold until the peer hears of it.
+        self._answer(frames.SETTINGS_ACK)
         self._most_open = values.get(frames.MAX_CONCURRENT_STREAMS, self._most_open)
         if frames.MAX_FRAME_SIZE in values:
             self._outlet.set_largest(values[frames.MAX_FRAME_SIZE])
         if frames.INITIAL_WINDOW_SIZE in values:
             self._outlet.resize(values[frames.INITIAL_WINDOW_SIZE], list(self._open.values()))
-        self._answer(frames.SETTINGS_ACK)
         if not self.ready.done():
             self.usable = True
             self.ready.set_result(None)
