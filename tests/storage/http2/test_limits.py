@@ -217,6 +217,41 @@ async def test_a_call_that_never_has_its_turn_was_not_begun() -> None:
     assert (caught.value.code, caught.value.reached) == (StatusCode.DEADLINE_EXCEEDED, False)
 
 
+async def test_calls_that_run_out_of_time_together_do_not_begin_one_another() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet({frames.MAX_CONCURRENT_STREAMS: 1})
+        first = await peer.request()
+        assert (await peer.frame()) == (frames.RST_STREAM, 0, first.stream, frames.CANCEL.to_bytes(4, "big"))
+        peer.answer((await peer.request()).stream, b"next")
+
+    async with serving(script) as channel:
+        await channel._connected(30)
+        outcomes = await asyncio.gather(*(call(channel, seconds=0.15) for _ in range(3)), return_exceptions=True)
+        assert [isinstance(error, RpcError) and error.reached for error in outcomes] == [True, False, False]
+        assert await call(channel) == b"next"
+
+
+async def test_calls_that_are_given_up_together_do_not_begin_one_another() -> None:
+    asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.greet({frames.MAX_CONCURRENT_STREAMS: 1})
+        await peer.request()
+        asked.set()
+        request = await peer.request()
+        peer.answer(request.stream, request.message)
+
+    async with serving(script) as channel:
+        calls = [asyncio.ensure_future(call(channel, b"given up")) for _ in range(10)]
+        await asked.wait()
+        wanted = asyncio.ensure_future(call(channel, b"wanted"))
+        await asyncio.sleep(0)
+        for each in calls:
+            each.cancel()
+        assert await wanted == b"wanted"
+        assert all(each.cancelled() for each in calls)
+
+
 @pytest.mark.parametrize(("code", "reached"), [(frames.REFUSED_STREAM, False), (frames.INTERNAL_ERROR, True)])
 async def test_a_request_that_is_reset_was_begun_unless_it_was_refused(code: int, *, reached: bool) -> None:
     async def script(peer: Peer) -> None:

@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
         if not self.usable:
             exchange.end(unavailable("the connection has come to its end", reached=False))
             return
-        if len(self._open) < self._most_open:
+        if len(self._open) < self._most_open and not self._waiting:
             self._start(exchange)
         else:
             self._waiting.append(exchange)
@@ -261,7 +261,8 @@ class Connection(asyncio.Protocol):
         del self._open[exchange.id]
         self._outlet.forget(exchange)
         if self._waiting:
-            self._start_waiting()
+            # Not at once: those who wait may be given up in this very turn, as all are whose client is gone.
+            self._loop.call_soon(self._start_waiting)
         if not self.usable and not self._open:
             self._end(unavailable("the connection has come to its end", reached=False))
 
