@@ -1,6 +1,7 @@
 """Flow control both ways, limits that a peer sets, and connections that end: what is certain of each request then."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -470,6 +471,22 @@ async def test_where_nobody_listens_one_attempt_is_made_for_all(monkeypatch: pyt
     assert {(error.details, error.reached) for error in errors} == {(errors[0].details, False)}
     assert "Connection refused" in errors[0].details
     await channel.close()
+
+
+@pytest.mark.parametrize("host", ["etcd..example", "x" * 64 + ".example"], ids=["empty", "long"])
+async def test_a_name_that_cannot_be_one_is_told_of_and_tried_as_seldom_as_others(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel = Channel(f"{host}:2379", None)
+    channel._pause = 60.0
+    for _ in range(2):
+        error = await failure(channel)
+        assert f"failed to connect to {host}:2379: its name cannot be resolved" in error.details
+        assert (error.code, error.reached) == (StatusCode.UNAVAILABLE, False)
+    assert channel._not_before > asyncio.get_running_loop().time()
+    await channel.close()
+    gc.collect()
+    assert caplog.records == []
 
 
 async def test_closing_ends_what_is_under_way() -> None:

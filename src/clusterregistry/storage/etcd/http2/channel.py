@@ -139,6 +139,8 @@ class Channel:
             raise self._late() from None
         except OSError as error:
             raise self._unreachable(self._explained(error)) from None
+        except UnicodeError:  # from Python's own rules for names
+            raise self._unreachable("its name cannot be resolved: a part of it is empty or too long") from None
 
     def _explained(self, error: OSError) -> str:
         """Why there is no connection, in words that do not depend on the loop."""
