@@ -77,6 +77,18 @@ async def test_headers_of_any_length_arrive() -> None:
             await channel.close()
 
 
+async def test_a_server_may_take_less_of_a_table_of_headers_at_any_time() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        for size in (4096, 100, 0):
+            # A strict reader wants to be told that a table which has become too large is not in use.
+            peer._decoder.max_allowed_table_size = size
+            peer.answer((await peer.request()).stream, b"%d" % size)
+
+    async with serving(script) as channel:
+        assert [await call(channel) for _ in range(3)] == [b"4096", b"100", b"0"]
+
+
 async def test_calls_of_one_turn_share_a_write_and_each_gets_its_own_answer() -> None:
     async with serving(echo) as channel:
         await call(channel)

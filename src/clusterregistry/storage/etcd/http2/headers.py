@@ -24,6 +24,9 @@ LARGEST_BLOCK = 65_536
 _REMEMBERED = 256
 """Blocks: far more than etcd has different ones, and not much memory for a peer that never sends the same one."""
 
+_NO_TABLE = b"\x20"
+"""Says that we use no table. A peer that allows only a small one has to be told, and may come to that at any time."""
+
 _METHOD_POST, _SCHEME_HTTP, _SCHEME_HTTPS = b"\x83", b"\x86", b"\x87"
 _AUTHORITY, _PATH, _CONTENT_TYPE, _USER_AGENT = 1, 4, 31, 58
 """Where these names stand in the table that HPACK begins with."""
@@ -46,6 +49,7 @@ class AnswerHead(NamedTuple):
 def request_block(path: str, *, authority: str, tls: bool, metadata: Metadata, seconds: float | None) -> bytes:
     """The headers of a request. ``seconds`` is how long it may take, None for a stream that has no end."""
     parts = [
+        _NO_TABLE,
         _METHOD_POST,
         _SCHEME_HTTPS if tls else _SCHEME_HTTP,
         _named(_PATH, path),
