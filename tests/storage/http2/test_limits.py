@@ -355,6 +355,23 @@ async def test_who_waits_for_a_connection_when_its_channel_is_closed_is_told() -
         assert not error.reached
 
 
+@pytest.mark.parametrize("turns", range(1, 9))
+async def test_a_channel_can_be_closed_in_any_turn_of_connecting(turns: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+
+    async with serving(script) as channel:
+        failing = asyncio.ensure_future(failure(channel))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            await channel.close()
+            await failing
+        assert not channel._running
+    gc.collect()
+    assert caplog.records == []
+
+
 async def test_when_its_numbers_are_used_up_a_connection_is_replaced() -> None:
     connections = 0
 

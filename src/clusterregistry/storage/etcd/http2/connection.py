@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._outlet = Outlet(transport)
-        self._outlet.write(_OPENING)
+        transport.write(_OPENING)
 
     def data_received(self, data: bytes) -> None:
         self._pulse.is_heard = True
@@ -326,4 +326,9 @@ class Connection(asyncio.Protocol):
             self._outlet.flush()
             self._transport.close()
             # A peer that does not read, or does not say goodbye to TLS, is not waited for.
-            self._goodbye = self._loop.call_later(_GOODBYE_SECONDS, self._transport.abort)
+            self._goodbye = self._loop.call_later(_GOODBYE_SECONDS, self._walk_away, self._transport)
+
+    def _walk_away(self, transport: asyncio.Transport) -> None:
+        transport.abort()
+        # uvloop does not tell of the end of a transport that it was just making when that was cancelled.
+        self.lost.set()
