@@ -8,17 +8,21 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import endpoints, failures, messages
+from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError
+from clusterregistry.storage.etcd.settings import EtcdSettings
 from clusterregistry.storage.etcd.store import EtcdStorage
 from tests.storage.engines import settled
 from tests.storage.etcd_engine import eventually, settings_for
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
+from tests.storage.http2.peers import HEAD, Peer, data, serving
 from tests.storage.recording import keys
 
 pytestmark = [NEEDS_ETCD, pytest.mark.usefixtures("impatient_writes")]
@@ -74,6 +78,61 @@ async def test_a_write_whose_answer_is_lost_is_sent_once_and_not_called_done(
     # Whether etcd has taken them before it heard that nobody waits any longer is its affair; but none of them twice.
     events = await store.history("/", after=created)
     assert len(events) == len({event.key for event in events})
+
+
+STRANGE: dict[str, tuple[list[tuple[str, str]], bytes]] = {
+    "no status": (HEAD, framed(b"")),
+    "compressed": (HEAD, b"\x01" + framed(b"")[1:]),
+    "a proxy's error": ([(":status", "500")], b""),
+    "an unknown error": ([*HEAD, ("grpc-status", "2")], b""),
+    "an internal error": ([*HEAD, ("grpc-status", "13")], b""),
+}
+
+
+@pytest.mark.parametrize(("head", "content"), STRANGE.values(), ids=STRANGE)
+async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_called_undone(
+    head: list[tuple[str, str]], content: bytes
+) -> None:
+    requests = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal requests
+        await peer.greet()
+        while True:
+            stream = (await peer.request()).stream
+            requests += 1
+            if content:
+                peer.send(peer.headers(stream, head) + data(stream, content) + peer.trailers(stream, [("other", "1")]))
+            else:
+                peer.send(peer.trailers(stream, head))
+
+    async with serving(script) as channel:
+        members = endpoints.Endpoints(EtcdSettings(endpoints=(channel._endpoint,), prefix="/test"))
+        with pytest.raises(StorageUnavailable, match="whether the write was done is not known"):
+            await members.call("txn", messages.TxnRequest(), again=False)
+        await members.close()
+    assert requests == 1
+
+
+async def test_a_write_before_which_signing_in_goes_wrong_is_not_called_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        while True:
+            request = await peer.request()
+            assert request.headers[":path"].endswith("/Authenticate")
+            peer.send(peer.trailers(request.stream, [(":status", "500")]))
+
+    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 0.0)
+    password = tmp_path / "password"
+    password.write_text("secret")
+    async with serving(script) as channel:
+        settings = EtcdSettings(endpoints=(channel._endpoint,), prefix="/test", user="registry", password_file=password)
+        members = endpoints.Endpoints(settings)
+        with pytest.raises(StorageUnavailable, match=r"before anything else: no gRPC, but HTTP status 500\)$"):
+            await members.call("txn", messages.TxnRequest(), again=False)
+        await members.close()
 
 
 async def test_writes_during_a_crash_are_done_once_or_never_and_always_if_answered(

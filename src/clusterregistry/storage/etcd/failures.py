@@ -24,6 +24,9 @@ _NOT_STARTED = (
 
 _PASSING = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED)
 
+_UNCLEAR = (StatusCode.UNKNOWN, StatusCode.INTERNAL)
+"""No answers of etcd's own to a request that it refuses: something went wrong, perhaps only afterwards."""
+
 _REACH = "see that etcd runs and that --etcd-servers names it"
 
 _CERTIFICATE_REFUSED = (
@@ -95,7 +98,8 @@ def is_passing(error: RpcError) -> bool:
 
 def leaves_unsure(error: RpcError) -> bool:
     """Whether a write may have been done in spite of the error. Above its quota etcd does the one that exceeds it."""
-    return (is_passing(error) and not was_not_started(error)) or _says(error, _NO_SPACE)
+    may_be = is_passing(error) or error.code in _UNCLEAR
+    return (may_be and not was_not_started(error)) or _says(error, _NO_SPACE)
 
 
 def needs_new_token(error: RpcError) -> bool:
