@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from clusterregistry.storage.etcd.http2 import channel as channels
-from clusterregistry.storage.etcd.http2 import connection, frames
+from clusterregistry.storage.etcd.http2 import connection, frames, pulses
 from clusterregistry.storage.etcd.http2.channel import Channel
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
@@ -428,6 +428,26 @@ async def test_what_http2_does_not_allow_ends_the_connection_with_a_reason(compl
         assert complaint in error.details
         assert error.reached
         assert complaint in await goaway
+
+
+@pytest.mark.parametrize("question", [frames.ping(bytes(8)), frames.settings({})], ids=["ping", "settings"])
+async def test_a_server_that_asks_and_does_not_read_the_answers_is_left(
+    question: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_MOST_UNREAD", 1000)
+    monkeypatch.setattr(pulses, "_PONG_SECONDS", 0.0)
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.request()
+        peer._writer.transport.pause_reading()  # type: ignore[attr-defined]
+        while not peer._writer.is_closing():
+            peer.send(question * 500)
+            await peer._writer.drain()
+            await asyncio.sleep(0)
+
+    async with serving(script) as channel:
+        assert "questions without an end" in (await failure(channel)).details
 
 
 GREETINGS: dict[str, tuple[bytes, str]] = {

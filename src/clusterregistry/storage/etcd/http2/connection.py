@@ -195,7 +195,8 @@ class Connection(asyncio.Protocol):
             return
         values = dict(frames.read_settings(content))
         # First: what the new ones let go may be more than the old ones allow, which hold until the peer hears of it.
-        self._answer(frames.SETTINGS_ACK)
+        self._outlet.write(frames.SETTINGS_ACK)
+        self._check_that_it_reads()
         self._most_open = values.get(frames.MAX_CONCURRENT_STREAMS, self._most_open)
         if frames.MAX_FRAME_SIZE in values:
             self._outlet.set_largest(values[frames.MAX_FRAME_SIZE])
@@ -208,6 +209,7 @@ class Connection(asyncio.Protocol):
 
     def on_ping(self, flags: int, stream: int, content: bytes) -> None:  # noqa: ARG002 - there is but one pulse
         self._pulse.take(flags, content)
+        self._check_that_it_reads()
 
     def on_goaway(self, _: int, stream: int, content: bytes) -> None:  # noqa: ARG002 - there is but one
         last, code, text = frames.read_goaway(content)
@@ -270,9 +272,8 @@ class Connection(asyncio.Protocol):
         if self._goodbye is None and not self.lost.is_set():
             self._outlet.write(frame)
 
-    def _answer(self, frame: bytes) -> None:
-        """Sends what the peer made us send."""
-        self._outlet.write(frame)
+    def _check_that_it_reads(self) -> None:
+        """For what makes us send something."""
         if self._outlet.unread > _MOST_UNREAD:
             raise ProtocolError("questions without an end", frames.ENHANCE_YOUR_CALM)
 
