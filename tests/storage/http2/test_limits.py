@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import ssl
 
 import pytest
 
@@ -469,6 +470,20 @@ async def test_who_does_not_speak_http2_is_told_of_and_has_begun_nothing(greetin
         error = await failure(channel)
     assert complaint in error.details
     assert (error.code, error.reached) == (StatusCode.UNAVAILABLE, False)
+
+
+async def test_a_handshake_that_breaks_off_has_a_reason_on_every_loop() -> None:
+    async def script(peer: Peer) -> None:
+        await peer._reader.read(1)
+        peer.end()
+
+    async with serving(script) as plain:
+        channel = Channel(plain._endpoint, ssl.create_default_context())
+        error = await failure(channel)
+        await channel.close()
+    before, _, reason = error.details.partition(channels.HANDSHAKE_FAILED + ": ")
+    assert before
+    assert reason
 
 
 async def test_a_server_that_never_greets_is_not_waited_for_longer_than_a_call_may_take() -> None:

@@ -10,6 +10,7 @@ import ssl
 from clusterregistry.storage.etcd.http2 import headers
 from clusterregistry.storage.etcd.http2.connection import Connection
 from clusterregistry.storage.etcd.http2.exchanges import Call, Stream, framed
+from clusterregistry.storage.etcd.http2.greeting import HUNG_UP
 from clusterregistry.storage.etcd.http2.headers import Metadata
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode, unavailable
 
@@ -148,7 +149,7 @@ class Channel:
             return f"its name cannot be resolved: {error.strerror}"
         ended = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
         if isinstance(error, ssl.SSLError) or (self._tls and ended):
-            return f"{HANDSHAKE_FAILED}: {error}"
+            return f"{HANDSHAKE_FAILED}: {str(error) or HUNG_UP}"
         return os.strerror(error.errno) if error.errno else str(error)
 
     def _late(self) -> RpcError:
