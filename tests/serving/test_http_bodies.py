@@ -9,7 +9,7 @@ import pytest
 
 from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.handlers.responses import Answer, text_response
-from tests.serving.http_servers import Conversation, body, get, path, post, serving, within
+from tests.serving.http_servers import PATIENCE, Conversation, body, get, path, post, serving, within
 
 CHUNKED = "Transfer-Encoding: chunked"
 
@@ -47,6 +47,34 @@ async def test_a_client_that_asks_is_told_to_go_on_when_its_body_is_wanted() -> 
         assert await client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.say("here")
         assert (await client.answer())[1] == b"here"
+
+
+async def test_a_client_that_asks_is_told_once_however_slowly_its_body_comes() -> None:
+    """Go's client gives up after a few interim answers."""
+    pieces: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def piecewise(request: Request) -> Answer:
+        more = True
+        while more:
+            piece, more = await request.read_body()
+            pieces.put_nowait(piece)
+        return text_response("all")
+
+    async with serving(piecewise) as served, await served.connect() as client:
+        client.say(get("/", "Content-Length: 9", "Expect: 100-continue", method="POST"))
+        assert await client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        for piece in (b"one", b"two", b"six"):
+            client.say(piece)
+            assert await asyncio.wait_for(pieces.get(), PATIENCE) == piece
+        assert (await client.answer())[0].startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_an_http_1_0_client_is_not_told_to_go_on() -> None:
+    async with serving(body) as served, await served.connect() as client:
+        client.say(get("/", "Content-Length: 4", "Expect: 100-continue", method="POST", version="1.0"))
+        assert await client.hears_nothing()
+        client.say("here")
+        assert (await client.everything()).startswith(b"HTTP/1.1 200 OK")
 
 
 async def test_a_client_that_asks_and_is_not_wanted_is_answered_and_closed() -> None:

@@ -68,6 +68,7 @@ class Incoming(Request):
     async def read_body(self) -> tuple[bytes, bool]:
         wire = self._wire
         if not self._pieces and not self.complete and self._expects_continue:
+            del self._headers[b"expect"]  # it need not be told again, and is going to send all of it
             wire.write(_CONTINUE)
         while not (self._pieces or self.complete or self.broken or wire.lost):
             await wire.change()
@@ -99,7 +100,8 @@ class Incoming(Request):
 
     @property
     def _expects_continue(self) -> bool:
-        return self.header("expect").lower() == "100-continue"
+        """Whether the client waits to be told that its body is wanted. HTTP/1.0 knows neither that nor chunks."""
+        return self.takes_chunks and self.header("expect").lower() == "100-continue"
 
     def _taken(self) -> bytes:
         if not self._pieces:
