@@ -103,6 +103,33 @@ async def test_a_body_that_nobody_wants_ends_the_connection(length: str) -> None
     assert received.endswith(b"/one")
 
 
+ZEROS = "0" * 5000
+"""Before a number: more digits than Python makes a number of."""
+
+
+async def test_a_length_may_begin_with_any_number_of_zeros() -> None:
+    async with serving(body) as served, await served.connect() as client:
+        for content in ("here", "next"):
+            client.say(get("/", f"Content-Length: {ZEROS}4", method="POST") + content)
+            assert (await client.answer())[1] == content.encode()
+
+
+async def test_so_may_that_of_a_body_that_nobody_wants() -> None:
+    async with serving(path) as served, await served.connect() as client:
+        for target in ("/one", "/two"):
+            client.say(get(target, f"Content-Length: {ZEROS}4", method="POST"))
+            assert (await client.answer())[1] == target.encode()
+            client.say("here")
+
+
+@pytest.mark.parametrize("length", ["0", "0 ", f"{ZEROS} \t"], ids=["0", "space", "zeros"])
+async def test_a_body_may_have_no_length_at_all(length: str) -> None:
+    async with serving(body) as served, await served.connect() as client:
+        for _ in range(2):
+            client.say(get("/", f"Content-Length: {length}", method="POST"))
+            assert (await client.answer())[1] == b""
+
+
 async def test_a_client_is_paused_while_its_body_is_not_read() -> None:
     may_read = asyncio.Event()
 

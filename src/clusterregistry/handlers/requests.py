@@ -150,10 +150,17 @@ class Request(abc.ABC):
         """Whether one of these headers, by their lower-case names, is there at all."""
         return not names.isdisjoint(self._headers)
 
+    @property
+    def declared_length(self) -> int | None:
+        """That of the body, as its header has it; None without one."""
+        declared = self.header("content-length")
+        # Zeros count as digits, of which Python makes a number only up to some thousand.
+        return int(declared.strip().lstrip("0") or "0") if declared else None
+
     async def body(self) -> bytes:
         """The whole body. Raises 413 above BODY_LIMIT, without reading further."""
-        declared = self.header("content-length")
-        if declared.isdigit() and int(declared) > BODY_LIMIT:
+        declared = self.declared_length
+        if declared is not None and declared > BODY_LIMIT:
             raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
         pieces, size, more = [], 0, True
         while more:

@@ -95,8 +95,8 @@ class Incoming(Request):
         """
         if self.complete:
             return True
-        length = self.header("content-length")
-        return not self.broken and not self._expects_continue and bool(length) and int(length) <= UNWANTED_LIMIT
+        length = self.declared_length
+        return not self.broken and not self._expects_continue and length is not None and length <= UNWANTED_LIMIT
 
     @property
     def _expects_continue(self) -> bool:
