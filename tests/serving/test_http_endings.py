@@ -9,10 +9,10 @@ import time
 import pytest
 
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, StreamResponse
+from clusterregistry.handlers.responses import Answer, Response, StreamResponse
 from clusterregistry.registry.watchers import Outlet
 from clusterregistry.serving.http import connection, server
-from tests.serving.http_servers import Endless, Gate, get, path, serving, within
+from tests.serving.http_servers import PATIENCE, SOON, Endless, Gate, get, path, serving, within
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n"
 
@@ -140,6 +140,61 @@ async def test_a_stream_that_ends_while_the_server_stops_ends_its_connection() -
         end.set()
         assert (await client.everything()).endswith(b"3\r\none\r\n0\r\n\r\n")
         await stopping
+
+
+@pytest.fixture
+def short_goodbyes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For clients that take longer than that to read."""
+    monkeypatch.setattr(connection, "_GOODBYE", 0.01)
+
+
+LARGE = 16 * 1024 * 1024
+"""Bytes of an answer that no system takes all at once."""
+
+
+@pytest.mark.usefixtures("short_goodbyes")
+async def test_a_stopping_server_lets_a_slow_client_read_to_the_end() -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def large(_: Request) -> Answer:
+        asked.set()
+        await may_answer.wait()
+        return Response(200, b"text/plain", (b"x" * LARGE,))
+
+    async with serving(large) as served, await served.connect() as client:
+        client.say(get())
+        await within(asked)
+        stopping = asyncio.create_task(served.server.stop(patience=PATIENCE))
+        await asyncio.sleep(0)
+        may_answer.set()
+        await asyncio.sleep(SOON)
+        assert len((await client.answer())[1]) == LARGE
+        await stopping
+
+
+@pytest.mark.usefixtures("short_goodbyes")
+async def test_so_does_one_that_refuses_what_came_behind() -> None:
+    async def large(_: Request) -> Answer:
+        return Response(200, b"text/plain", (b"x" * LARGE,))
+
+    async with serving(large) as served, await served.connect() as client:
+        client.say(get() + "nonsense\r\n\r\n")
+        await asyncio.sleep(SOON)
+        assert len((await client.answer())[1]) == LARGE
+        assert (await client.everything()).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.usefixtures("short_goodbyes")
+async def test_patience_with_slow_clients_has_an_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    async def large(_: Request) -> Answer:
+        return Response(200, b"text/plain", (b"x" * LARGE,))
+
+    async with serving(large) as served, await served.connect() as client:
+        client.say(get())
+        await client.until(b"\r\n\r\n")
+        await served.server.stop(patience=SOON)
+        assert len(await client.everything()) < LARGE
+    assert "1 requests are not finished" in caplog.text
 
 
 async def test_patience_with_those_under_way_has_an_end(caplog: pytest.LogCaptureFixture) -> None:

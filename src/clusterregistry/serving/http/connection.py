@@ -212,7 +212,14 @@ class Connection(asyncio.BufferedProtocol):
     def _end_soon(self) -> None:
         """Closes it; TLS alone would wait half a minute for the client's goodbye, and read on meanwhile."""
         self._wire.close()
-        asyncio.get_running_loop().call_later(_GOODBYE, self._wire.abort)
+        asyncio.get_running_loop().call_later(_GOODBYE, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """Ends it unless an answer is still on its way to a client that reads slowly."""
+        if self._wire.has_unsent:
+            asyncio.get_running_loop().call_later(_GOODBYE, self._hang_up)
+        else:
+            self._wire.abort()
 
 
 async def _awaited(request: Incoming, reply: Reply) -> Answer:

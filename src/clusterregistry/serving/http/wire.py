@@ -46,6 +46,11 @@ class Wire:
     def closing(self) -> bool:
         return self.lost or self._transport.is_closing()
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something that was written waits for the client to read."""
+        return self._transport.get_write_buffer_size() > 0
+
     def close(self) -> None:
         """Closes once everything is written. Whatever still comes is read and dropped, so that nothing is reset."""
         if not self._transport.is_closing():  # asyncio's own forgets the connection when it is told so twice
@@ -120,6 +125,9 @@ class _Nowhere(asyncio.Transport):
 
     def abort(self) -> None:
         """It has ended."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
 
 _NOWHERE = _Nowhere()
