@@ -179,6 +179,19 @@ async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCap
     assert "our mistake" in caplog.text
 
 
+async def test_the_next_answer_is_never_taken_for_one_that_was_cancelled() -> None:
+    """What a handler waits for may be cancelled by others: then its request has no answer."""
+
+    async def cancelled(request: Request) -> Answer:
+        if request.path == "/cancelled":
+            raise asyncio.CancelledError
+        return path(request)
+
+    async with serving(cancelled) as served, await served.connect() as client:
+        client.say(get("/cancelled") + get("/next"))
+        assert await client.everything() == b""
+
+
 async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -174,6 +174,9 @@ class Connection(asyncio.BufferedProtocol):
             await writing.send(answer, request, self._wire, date=self._server.date, keep_alive=keep_alive)
         except ClientGoneError:
             pass  # should it still be there, it hears what was wrong next
+        except asyncio.CancelledError:
+            self._wire.abort()  # or else the next answer would be taken for this one
+            raise
         except Exception:  # noqa: BLE001 - one answer less must not end the others
             self._break_off(request)
         finally:
