@@ -26,6 +26,18 @@ async def test_a_header_that_comes_several_times_has_all_its_values_and_the_firs
         assert (await client.answer())[1] == b"[]  ()"
 
 
+@pytest.mark.parametrize("value", ["", "a", "ab"])
+async def test_a_value_that_comes_twice_comes_twice(value: str) -> None:
+    """Python has but one object for each text of at most one byte."""
+
+    async def values(request: Request) -> Answer:
+        return text_response(str(list(request.header_values("x-a"))))
+
+    async with serving(values) as served, await served.connect() as client:
+        client.say(get("/", f"X-A: {value}", f"X-A: {value}"))
+        assert (await client.answer())[1].decode() == str([value, value])
+
+
 async def test_a_body_in_chunks_with_trailers_that_are_no_headers() -> None:
     async def body_and_trailer(request: Request) -> Answer:
         content = (await request.body()).decode()

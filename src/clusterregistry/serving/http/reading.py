@@ -178,8 +178,10 @@ class RequestReader:
         self._count += 1
         if self.in_head:
             name = name.lower()
-            if self._headers.setdefault(name, value) is not value:
+            if name in self._headers:
                 self._repeated.append((name, value))
+            else:
+                self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         self.in_head = False
