@@ -61,7 +61,8 @@ async def test_the_head_of_a_stream_does_not_wait_for_its_first_piece() -> None:
         assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
 
 
-async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection() -> None:
+@pytest.mark.parametrize("headers", [[], ["Connection: keep-alive"], ["Proxy-Connection: keep-alive"]], ids=str)
+async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(headers: list[str]) -> None:
     async def stream(outlet: Outlet) -> None:
         await outlet.send(b"one")
         await outlet.send(b"two")
@@ -70,7 +71,7 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection() -> None
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get(version="1.0"))
+        client.say(get("/", *headers, version="1.0"))
         received = await client.everything()
     assert b"transfer-encoding" not in received
     assert received.endswith(b"\r\n\r\nonetwo")

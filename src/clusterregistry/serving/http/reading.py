@@ -202,8 +202,9 @@ class RequestReader:
         return request
 
     def _is_old(self, *, keep_alive: bool) -> bool:
-        """Whether it is HTTP/1.0. Kept alive, that says so in a header: all others need not be asked."""
-        may_be = not keep_alive or b"connection" in self._headers
+        """Whether it is HTTP/1.0. Kept alive, that says so in one of two headers: all others need not be asked."""
+        headers = self._headers
+        may_be = not keep_alive or b"connection" in headers or b"proxy-connection" in headers
         return may_be and self._parser.get_http_version() == "1.0"
 
     def on_body(self, piece: bytes) -> None:
