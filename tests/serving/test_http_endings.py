@@ -79,6 +79,17 @@ async def test_an_idle_connection_has_more_time_than_a_slow_head() -> None:
 
 
 @pytest.mark.usefixtures("quick")
+async def test_so_has_one_that_is_idle_since_the_end_of_a_body_that_nobody_wanted() -> None:
+    async with serving(path) as served, await served.connect() as client:
+        client.say(get("/first", "Content-Length: 4", method="POST"))
+        assert (await client.answer())[1] == b"/first"
+        client.say("body")
+        await asyncio.sleep(0.6)
+        client.say(get("/second"))
+        assert (await client.answer())[1] == b"/second"
+
+
+@pytest.mark.usefixtures("quick")
 async def test_a_request_under_way_has_all_the_time() -> None:
     gate = Gate()
     async with serving(gate) as served, await served.connect() as client:

@@ -104,13 +104,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         reader = self._reader
-        was_in_head = reader.in_head
+        was_in_head, was_between_messages = reader.in_head, reader.between_messages
         reader.feed(bytes(self._server.buffer[:nbytes]))
         if reader.requests or reader.refusal:
             # In the loop's next turn: with many clients it is cheaper to read from all, and then to answer all.
             asyncio.get_running_loop().call_soon(self._go_on)
         elif reader.in_head and not was_in_head:
             self._expect_head()
+        elif reader.between_messages and not was_between_messages:  # the end of a body that nobody wanted
+            self.deadline = self._server.now + IDLE_SECONDS
 
     def finish(self) -> None:
         """The server is stopping: a request under way is still answered, an idle connection is closed."""
