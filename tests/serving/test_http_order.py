@@ -112,6 +112,22 @@ async def test_another_protocol_is_not_begun_and_what_follows_is_no_request() ->
     assert received.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.parametrize("announced", ["Content-Length: 4", "Transfer-Encoding: chunked"])
+async def test_a_body_behind_a_request_for_another_protocol_is_not_taken_for_none(announced: str) -> None:
+    """What deletes something says in its body under which conditions."""
+    async with serving(body) as served, await served.connect() as client:
+        client.say(get("/", announced, "Connection: Upgrade", "Upgrade: h2c", method="DELETE"))
+        client.say("4\r\nbody\r\n0\r\n\r\n" if "chunked" in announced else "body")
+        assert (await client.everything()).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("length", [[], ["Content-Length: 0"]], ids=["none", "empty"])
+async def test_without_a_body_it_is_answered(length: list[str]) -> None:
+    async with serving(body) as served, await served.connect() as client:
+        client.say(get("/", "Connection: Upgrade", "Upgrade: h2c", *length))
+        assert (await client.everything()).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def test_the_answer_to_head_has_no_body() -> None:
     async with serving(path) as served, await served.connect() as client:
         client.say(get("/four", method="HEAD") + get("/next"))

@@ -88,6 +88,11 @@ class Incoming(Request):
             self._taken()
 
     @property
+    def announces_body(self) -> bool:
+        """Whether its head says that a body follows."""
+        return bool(self.declared_length) or bool(self.header("transfer-encoding"))
+
+    @property
     def leaves_order(self) -> bool:
         """Whether another request can follow this one after it is answered.
 

@@ -145,9 +145,16 @@ class RequestReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._deaf = True  # another protocol would follow now: no
+            self._stay(self.requests[-1])
         except httptools.HttpParserError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _stay(self, request: Incoming) -> None:
+        """Another protocol would follow this request now: no. Its body is lost, for the parser takes that for it."""
+        self._deaf = True
+        if request.announces_body:
+            request.complete, self._current = False, request
+            self._refuse(HTTPStatus.BAD_REQUEST, "a body behind a request for another protocol")
 
     def _with_known_method(self, data: bytes) -> bytes:
         """The parser takes no method that it does not know, and the client is to hear what we say to it."""
