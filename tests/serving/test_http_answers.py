@@ -12,7 +12,9 @@ import pytest
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Response, StreamResponse, text_response
 from clusterregistry.registry.watchers import Outlet
-from clusterregistry.serving.http import server
+from clusterregistry.serving.http import server, writing
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.wire import Wire
 from tests.serving.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
 
 PIECE = 64 * 1024
@@ -248,6 +250,35 @@ async def test_a_client_that_left_while_it_was_answered_is_no_fault(caplog: pyte
             another.say(get("/another"))
             assert (await another.answer())[1] == b"/another"
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+class Leaving(asyncio.Transport):
+    """To a client that has said goodbye and does not read what was sent before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview[int]) -> None:
+        self.written.append(bytes(data))
+
+
+async def test_an_answer_goes_on_for_nobody_who_has_said_goodbye() -> None:
+    """The transport warns of each write to such a client, in the log."""
+
+    async def stream(outlet: Outlet) -> None:
+        for _ in range(10):
+            await outlet.send(b"event")
+
+    for answer in (StreamResponse(200, b"text/x", stream), Response(200, b"text/x", [b"x" * PIECE] * 10)):
+        transport = Leaving()
+        wire = Wire(transport)
+        request = Incoming(wire, "GET", "/", b"", {}, ())
+        await writing.send(answer, request, wire, date=b"date: now", keep_alive=True)
+        assert len(transport.written) <= 1
 
 
 async def test_the_date_is_of_this_second_though_it_is_not_made_for_each_answer(

@@ -44,6 +44,7 @@ class Wire:
 
     @property
     def closing(self) -> bool:
+        """Whether nothing is read or sent any more: we close it, or the client has said goodbye."""
         return self.lost or self._transport.is_closing()
 
     @property

@@ -99,7 +99,7 @@ async def _send_pieces(head: bytes, answer: Response, wire: Wire) -> None:
     for piece in answer.body:
         if not wire.writable:
             await wire.drain()
-        if wire.lost:
+        if wire.closing:
             return
         wire.write(head + piece if head else piece)
         head, written = b"", written + len(piece)
@@ -113,7 +113,7 @@ async def _send_stream(answer: StreamResponse, wire: Wire, *, in_chunks: bool) -
     """In chunks, or for those who do not know them until the connection is closed."""
     await answer.stream(_Chunks(wire) if in_chunks else _Plain(wire))
     await wire.drain()
-    if in_chunks and not wire.lost:
+    if in_chunks and not wire.closing:
         wire.write(_LAST_CHUNK)
 
 
@@ -127,7 +127,7 @@ class _Plain:
 
     async def send(self, data: bytes) -> None:
         await self._wire.drain()
-        if data and not self._wire.lost:
+        if data and not self._wire.closing:
             self._wire.write(data)
 
     def offer(self, batch: Batch) -> bool:
