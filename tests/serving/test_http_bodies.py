@@ -62,7 +62,7 @@ async def test_a_client_that_asks_is_told_to_go_on_when_its_body_is_wanted() -> 
 
 
 async def test_a_client_that_asks_is_told_once_however_slowly_its_body_comes() -> None:
-    """Go's client gives up after a few interim answers."""
+    """Before Go 1.23, its client gives up after five interim answers; others do after a hundred."""
     pieces: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def piecewise(request: Request) -> Answer:
