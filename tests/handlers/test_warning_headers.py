@@ -51,6 +51,19 @@ def test_what_does_not_fit_is_left_out() -> None:
     assert 16 <= len(found) <= 17
 
 
+def test_what_was_added_since_can_be_taken_back_any_number_of_times() -> None:
+    recorder = WarningRecorder()
+    take_back_all = recorder.taking_back()
+    recorder.add("before")
+    take_back = recorder.taking_back()
+    for _ in range(2):
+        recorder.add("behind")
+        take_back()
+        assert recorder.headers() == [(b"warning", b'299 - "before"')]
+    take_back_all()
+    assert recorder.headers() == []
+
+
 @given(st.lists(st.text(), max_size=30))
 def test_no_text_makes_a_header_that_is_none(texts: list[str]) -> None:
     for value in headers(*texts):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 
 from clusterregistry.storage.etcd import endpoints
 from tests.api import in_process
+from tests.api.clients import Answer
 from tests.api.in_process import InProcess, InProcessClient
-from tests.api.objects import CLUSTERS, cluster, names, path_of
+from tests.api.objects import APPLY_PATCH, CLUSTERS, cluster, names, path_of
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
 from tests.storage.relays import Relay
 
@@ -90,6 +92,76 @@ def test_a_watch_goes_on_at_another_replica_and_misses_nothing(replica: Replica)
                 seen.append(event["object"]["metadata"]["name"])
                 revision = revision_of(event["object"])
     assert seen == [f"{when}-{turn}" for turn in range(6) for when in ("before", "during")]
+
+
+@contextmanager
+def hearing_late(replica: InProcessClient) -> Iterator[None]:
+    """Keeps from a server what others write, until it asks etcd how far they have come."""
+    storage: Any = replica.server.storage
+    etcd = storage._backend
+    happened, progressed, current_revision = etcd.happened, etcd.progressed, etcd.current_revision
+    held: list[Callable[[], None]] = []
+
+    async def hold() -> None:
+        etcd.happened = lambda events: held.append(partial(happened, events))
+        etcd.progressed = lambda revision: held.append(partial(progressed, revision))
+        etcd.current_revision = asking
+
+    async def release() -> None:
+        etcd.happened, etcd.progressed, etcd.current_revision = happened, progressed, current_revision
+        while held:
+            held.pop(0)()
+
+    async def asking() -> int:
+        await release()
+        return int(await current_revision())
+
+    replica.server.run(hold())
+    try:
+        yield
+    finally:
+        replica.server.run(release())
+
+
+LOOSE = "loose"
+"""A finalizer that who adds it is warned of."""
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda client, path, obj: client.put(path, obj),
+        lambda client, path, _obj: client.patch(path, {"metadata": {"finalizers": [LOOSE]}, "spec": {"none": 1}}),
+        lambda client, path, obj: client.patch(
+            path, obj, kind=APPLY_PATCH, fieldManager="test", force="true", fieldValidation="Warn"
+        ),
+    ],
+    ids=["update", "patch", "apply"],
+)
+def test_warnings_are_of_the_object_that_is_there_and_not_of_what_a_replica_remembers(
+    replica: Replica, write: Callable[[InProcessClient, str, Any], Answer]
+) -> None:
+    first, second = replica(), replica()
+    name = "a"
+    wanted = cluster(name, finalizers=[LOOSE], labels={"ours": "1"})
+    first.post(CLUSTERS, cluster(name)).expect(201)
+    second.get(path_of(name)).expect(200)
+    with hearing_late(second):
+        first.patch(path_of(name), {"metadata": {"finalizers": [LOOSE]}}).expect(200)
+        answer = write(second, path_of(name), wanted)
+    answer.expect(200)
+    assert not any(LOOSE in text for text in answer.warnings)
+
+
+def test_who_finds_nothing_is_not_warned_of_what_a_replica_remembers(replica: Replica) -> None:
+    first, second = replica(), replica()
+    first.post(CLUSTERS, cluster("a")).expect(201)
+    second.get(path_of("a")).expect(200)
+    with hearing_late(second):
+        first.delete(path_of("a")).expect(200)
+        answer = second.patch(path_of("a"), {"metadata": {"finalizers": [LOOSE]}, "spec": {"none": 1}})
+    answer.refused(404, "NotFound")
+    assert answer.warnings == []
 
 
 def test_without_etcd_any_version_is_still_read_writes_are_refused_in_time_and_all_comes_back(

@@ -45,6 +45,7 @@ async def patch(scope: Scope, request: Request) -> Answer:
         strategy=scope.strategy_for(request.info.subresource),
         dry_run=options.dry_run,
         warn=request.warnings.add,
+        take_back=request.warnings.taking_back(),
         create=is_apply and not request.info.subresource,
         before_create=partial(require, request, "create"),
         admit=scope.admit_for(request.user, request.info.name),

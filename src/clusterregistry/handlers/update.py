@@ -44,6 +44,7 @@ async def update(scope: Scope, request: Request) -> Answer:
         strategy=scope.strategy_for(request.info.subresource),
         dry_run=options.dry_run,
         warn=warn,
+        take_back=request.warnings.taking_back(),
         before_create=partial(require, request, "create"),
         admit=scope.admit_for(request.user, request.info.name),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _TOTAL_LIMIT = 4 * 1024
 _ITEM_LIMIT = 256
@@ -25,6 +26,15 @@ class WarningRecorder:
             if self._texts is None:
                 self._texts = {}
             self._texts[text] = None
+
+    def taking_back(self) -> Callable[[], None]:
+        """What takes back all that will be added from now on, whenever it is called."""
+        before = self._texts and dict(self._texts)
+
+        def take_back() -> None:
+            self._texts = before and dict(before)
+
+        return take_back
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         if not self._texts:

@@ -43,6 +43,9 @@ BeforeCreate = Callable[[], Awaitable[None]]
 """Called when an update turns out to be a create; raises what is to keep it from happening."""
 
 Warn = Callable[[str], None]
+TakeBack = Callable[[], None]
+"""Takes back the warnings of an attempt to write that came to nothing; who is answered hears of the last one alone."""
+
 T = TypeVar("T")
 
 _GENERATE_ATTEMPTS = 8
@@ -193,6 +196,7 @@ class Store:
         strategy: Strategy,
         dry_run: bool,
         warn: Warn,
+        take_back: TakeBack = lambda: None,
         create: bool = False,
         before_create: BeforeCreate | None = None,
         admit: Admit | None = None,
@@ -205,10 +209,12 @@ class Store:
         ``before_create`` raises something.
 
         A write that changes nothing keeps the resource version. Another writer in between is no error
-        unless the object names a resource version: the change is then made again on the newer object.
+        unless the object names a resource version: the change is then made again on the newer object. ``take_back`` is
+        called before each attempt, for what ``warn`` and ``change`` have told of the one before.
         """
         remembered = None if dry_run else self._remembered(name)
         while True:
+            take_back()
             kv = remembered or self.at_hand(name) or await self._stored(self.storage.get(self.prefix + name))
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
