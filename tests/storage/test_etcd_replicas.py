@@ -123,6 +123,20 @@ def hearing_late(replica: InProcessClient) -> Iterator[None]:
         replica.server.run(release())
 
 
+def test_a_list_at_the_revision_of_a_write_is_there_on_a_replica_that_has_not_heard_of_it(replica: Replica) -> None:
+    first, second = replica(), replica()
+    first.post(CLUSTERS, cluster("a")).expect(201)
+    second.get(path_of("a")).expect(200)
+    exact: list[dict[str, Any]] = [{"limit": 5}, {"resourceVersionMatch": "Exact"}]
+    for number, query in enumerate(exact):
+        with hearing_late(second):
+            revision = revision_of(first.post(CLUSTERS, cluster(f"b{number}")).expect(201))
+            listed = second.get(CLUSTERS, resourceVersion=revision, **query).expect(200)
+        assert revision_of(listed) == revision
+        assert f"b{number}" in names(listed)
+    second.get(CLUSTERS, resourceVersion=str(int(revision) + 1000), limit=5).refused(504, "Timeout")
+
+
 LOOSE = "loose"
 """A finalizer that who adds it is warned of."""
 

@@ -102,10 +102,18 @@ async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
     if not exact:
         await wait_until_fresh(store, wanted)
         return store.storage.revision, options.limit
-    if wanted > store.storage.revision:
+    if wanted > store.storage.revision and wanted > (current := await _current_revision(store)):
         # As kube-apiserver's storage does: it neither waits for that one revision nor asks to try again.
-        raise errors.resource_version_too_large(wanted, store.storage.revision, retry_after=0)
+        raise errors.resource_version_too_large(wanted, current, retry_after=0)
     return wanted, options.limit
+
+
+async def _current_revision(store: Store) -> int:
+    """That of the storage, which may have come further than this server has heard of."""
+    try:
+        return await store.storage.current_revision()
+    except StorageError as error:
+        raise interpreting.api_error(error) from error
 
 
 async def wait_until_fresh(store: Store, revision: int) -> None:
