@@ -13,7 +13,7 @@ from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.registry.objects import Object, decoded
 from clusterregistry.registry.store import Store, Written
-from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.errors import StorageUnavailable, ValueTooLarge
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import presented
 from clusterregistry.storage.sqlite import SQLiteStorage
@@ -30,6 +30,7 @@ class Remembering:
         self.memory: dict[str, KeyValue] = {}
         self.reads = self.writes = 0
         self.fails = False
+        self.most_bytes = 1_000_000
 
     def peek(self, key: str) -> KeyValue | None:
         return self.memory.get(key)
@@ -43,6 +44,8 @@ class Remembering:
         self.writes += 1
         if self.fails:
             raise StorageUnavailable("whether the write was done is not known")
+        if len(value) > self.most_bytes:
+            raise ValueTooLarge(key, size=len(value), remedy="")
         return await self.inner.update(key, value, **named)
 
     def __getattr__(self, name: str) -> Any:
@@ -148,6 +151,31 @@ async def test_a_write_whose_outcome_is_not_known_is_not_tried_again(store: Stor
     with pytest.raises(APIError, match="not known"):
         await labelled(store, "x")
     assert (storage.reads, storage.writes) == (0, 1)
+
+
+async def test_what_is_too_large_with_what_is_remembered_may_fit_what_is_there(
+    store: Store, storage: Remembering
+) -> None:
+    large = await made(store, storage, annotations={"large": "x" * 1000})
+    storage.most_bytes = len(large.value)
+
+    def without(old: Object | None) -> Object:
+        assert old is not None
+        return {**old, "metadata": {**old["metadata"], "resourceVersion": "0", "annotations": {}}}
+
+    await store.update("a", without, strategy=store.resource.strategy, dry_run=False, warn=print)
+    label = "l" * 60
+    assert labels((await labelled(store, label)).kv) == {label}
+
+
+async def test_what_is_too_large_for_the_storage_is_refused_once_it_was_read(
+    store: Store, storage: Remembering
+) -> None:
+    large = await made(store, storage)
+    storage.most_bytes = len(large.value)
+    with pytest.raises(APIError, match="more than the storage takes"):
+        await labelled(store, "l" * 60)
+    assert storage.reads == 1
 
 
 async def test_a_delete_begins_with_memory_too(store: Store, storage: Remembering) -> None:

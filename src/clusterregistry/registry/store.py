@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from clusterregistry.apis.meta import errors, object_meta_validation
@@ -227,12 +228,12 @@ class Store:
                 continue
             try:
                 obj = await self._changed(kv, change, strategy=strategy, warn=warn, admit=admit)
-            except errors.APIError:
-                if remembered is None:
+                written = await self._replace(obj, kv, dry_run=dry_run)
+            except errors.APIError as error:
+                # A write that the storage gave no answer to may have been done: it is not tried again.
+                if remembered is None or error.code == HTTPStatus.SERVICE_UNAVAILABLE:
                     raise
                 written = None  # the object may have been changed so that there is nothing wrong any longer
-            else:
-                written = await self._replace(obj, kv, dry_run=dry_run)
             # That nothing has to be written is certain only of the present object.
             if written is not None and (remembered is None or written is not kv):
                 return Written(written)
