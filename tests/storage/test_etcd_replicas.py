@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import endpoints
 from tests.api import in_process
 from tests.api.clients import Answer
 from tests.api.in_process import InProcess, InProcessClient
 from tests.api.objects import APPLY_PATCH, CLUSTERS, cluster, names, path_of
+from tests.api.rbac_objects import BINDINGS, ROLES, VIEWER, binding, role, rule
+from tests.api.rbac_objects import GROUP as RBAC
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
 from tests.storage.relays import Relay
 
@@ -176,6 +179,50 @@ def test_who_finds_nothing_is_not_warned_of_what_a_replica_remembers(replica: Re
         answer = second.patch(path_of("a"), {"metadata": {"finalizers": [LOOSE]}, "spec": {"none": 1}})
     answer.refused(404, "NotFound")
     assert answer.warnings == []
+
+
+@pytest.fixture
+def binder(replica: Replica) -> tuple[InProcessClient, InProcessClient]:
+    """Two replicas. A viewer may bind roles, as far as it has their rights, and get clusters."""
+    first, second = replica(), replica()
+    first.post(ROLES, role("binder", rule("create", resource="clusterrolebindings", group=RBAC))).expect(201)
+    first.post(ROLES, role("reader", rule("get"))).expect(201)
+    first.post(BINDINGS, binding("binders", "binder", User="viewer")).expect(201)
+    first.post(BINDINGS, binding("readers", "reader", User="viewer")).expect(201)
+    eventually(lambda: second.get(path_of("none"), headers=VIEWER).status == 404)
+    return first, second
+
+
+def test_a_role_that_was_just_made_on_another_replica_can_be_bound(
+    binder: tuple[InProcessClient, InProcessClient],
+) -> None:
+    first, second = binder
+    with hearing_late(second):
+        first.post(ROLES, role("new", rule("get"))).expect(201)
+        second.post(BINDINGS, binding("mine", "new", User="jane"), headers=VIEWER).expect(201)
+
+
+def test_a_right_that_was_just_taken_away_on_another_replica_cannot_be_given_on(
+    binder: tuple[InProcessClient, InProcessClient],
+) -> None:
+    first, second = binder
+    with hearing_late(second):
+        first.delete(f"{BINDINGS}/readers").expect(200)
+        given = second.post(BINDINGS, binding("mine", "reader", User="jane"), headers=VIEWER)
+    given.refused(403, "Forbidden")
+
+
+def test_a_role_cannot_be_bound_while_it_is_not_known_what_rights_there_are(
+    binder: tuple[InProcessClient, InProcessClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown() -> int:
+        raise StorageUnavailable("gone")
+
+    _, second = binder
+    storage: Any = second.server.storage
+    monkeypatch.setattr(storage._backend, "current_revision", unknown)
+    given = second.post(BINDINGS, binding("mine", "reader", User="jane"), headers=VIEWER)
+    given.refused(503, "ServiceUnavailable")
 
 
 def test_without_etcd_any_version_is_still_read_writes_are_refused_in_time_and_all_comes_back(

@@ -20,4 +20,4 @@ class Admission(Protocol):
     """The rules of one kind."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:
-        """Raises 403 and 404. ``name`` is that in the path, empty in a request to the collection."""
+        """Raises 403, 404, 503 and 504. ``name`` is that in the path, empty in a request to the collection."""

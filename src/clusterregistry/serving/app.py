@@ -38,6 +38,7 @@ from clusterregistry.serving.metrics import Measures, RequestMetrics
 from clusterregistry.serving.routes import Routes
 from clusterregistry.serving.stores import Kept, now
 from clusterregistry.serving.trusting import Trust, trust_of
+from clusterregistry.storage.interface import Storage
 
 if TYPE_CHECKING:
     from clusterregistry.audit.trails import Audit
@@ -123,7 +124,7 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     audit_counts: Counts,
 ) -> Server:
     authorizer, reviews = deciders.authorizer, deciders.reviews
-    scopes = _scopes(served, _admissions(policy, authorizer))
+    scopes = _scopes(served, _admissions(policy, authorizer, served[0].store.storage))
     review_scopes = _review_scopes(reviews)
     request_metrics = RequestMetrics([*scopes, *review_scopes])
     measures = Measures(
@@ -175,11 +176,12 @@ def _seats(limit: int) -> Seats | None:
     return Seats(limit) if limit else None
 
 
-def _admissions(policy: Policy, authorizer: Authorizer) -> dict[str, Admission]:
+def _admissions(policy: Policy, authorizer: Authorizer, storage: Storage) -> dict[str, Admission]:
     """What writing a resource needs besides being authorized, by the plural name of the resource."""
+    current = storage.current_revision
     return {
-        escalation.ROLES: escalation.RoleEscalation(policy, authorizer),
-        escalation.BINDINGS: escalation.BindingEscalation(policy, authorizer),
+        escalation.ROLES: escalation.RoleEscalation(policy, authorizer, current_revision=current),
+        escalation.BINDINGS: escalation.BindingEscalation(policy, authorizer, current_revision=current),
     }
 
 

@@ -6,7 +6,7 @@ that they write, or ``bind`` on the role that they bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from clusterregistry.apis.meta import errors
@@ -18,6 +18,8 @@ from clusterregistry.authz.interface import Attributes, Authorizer, decided
 from clusterregistry.authz.rbac.covering import escalation_message, not_covered
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.authz.rbac.rules import ANY, Rule, rules_from_wire
+from clusterregistry.registry import interpreting
+from clusterregistry.storage.errors import StorageError
 
 Object = dict[str, Any]
 
@@ -32,17 +34,32 @@ _OF_GARBAGE_COLLECTION = frozenset(("finalizers", "ownerReferences", "managedFie
 
 
 class _Escalation:
-    def __init__(self, policy: Policy, authorizer: Authorizer) -> None:
-        self._policy, self._authorizer = policy, authorizer
+    def __init__(
+        self, policy: Policy, authorizer: Authorizer, *, current_revision: Callable[[], Awaitable[int]]
+    ) -> None:
+        """``current_revision`` is that of the storage, and raises StorageError."""
+        self._policy, self._authorizer, self._current_revision = policy, authorizer, current_revision
 
     async def _may(self, verb: str, *, user: User, name: str) -> bool:
         """Whether a user is allowed a verb that stands for giving away more than one has."""
         if MASTERS in user.groups:
             return True
+        await self._catch_up()
         asked = Attributes(
             user=user, verb=verb, is_resource_request=True, group=GROUP, version=VERSION, resource=ROLES, name=name
         )
         return (await decided(self._authorizer, asked)).allowed
+
+    async def _catch_up(self) -> None:
+        """Has the policy count what other replicas have answered: who has just lost a right gives it to nobody.
+
+        As in kube-apiserver, which reads roles and bindings from the storage for this, and not from its informers.
+        Raises 503 and 504.
+        """
+        try:
+            await self._policy.caught_up(await self._current_revision())
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
 
     def _missing(self, user: User, wanted: Iterable[Rule]) -> list[Rule]:
         return not_covered(wanted, held=[grant.rule for grant in self._policy.grants(user).grants])
@@ -52,7 +69,7 @@ class RoleEscalation(_Escalation):
     """For ClusterRoles: all their rules must be held already. One that aggregates others may come to hold anything."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:
-        """Raises 403."""
+        """Raises 403, and 503 and 504 when the rights that there are cannot be known."""
         if _concerns_collector(obj, old) or await self._may("escalate", user=user, name=name):
             return
         if missing := self._missing(user, rules_from_wire(obj["rules"])):
@@ -66,7 +83,7 @@ class BindingEscalation(_Escalation):
     """For ClusterRoleBindings: all rules of the role must be held already."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:  # noqa: ARG002 - the port's
-        """Raises 403, and 404 for a role that is not there: what it will allow cannot be known."""
+        """Raises 403, 503 and 504, and 404 for a role that is not there: what it will allow cannot be known."""
         role_ref = obj["roleRef"]
         if role_ref["kind"] != CLUSTER_ROLE_KIND:
             return  # for validation to refuse
