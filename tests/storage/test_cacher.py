@@ -328,6 +328,16 @@ async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite:
     assert list(await cacher.history("/", after=1)) == heard
 
 
+async def test_history_has_all_of_a_revision_or_nothing(sqlite: SQLiteStorage) -> None:
+    """Others may change several keys in one revision, and who reads page by page goes on behind the last one."""
+    spy = Spy(sqlite, sole_writer=False)
+    cacher = await Cacher.open(spy, "/")
+    for keys, revision in ((["/x/a", "/y", "/x/b", "/x/c"], 2), (["/x/d"], 3)):
+        spy._pass_on([Event(key, revision, KeyValue(key, b"", revision), None) for key in keys])
+    for limit, found in ((1, "abc"), (3, "abc"), (4, "abcd"), (5, "abcd"), (0, "abcd")):
+        assert [event.key for event in await cacher.history("/x/", after=1, limit=limit)] == [f"/x/{n}" for n in found]
+
+
 async def test_events_that_come_late_do_not_bring_back_what_was_compacted(sqlite: SQLiteStorage) -> None:
     spy = Spy(sqlite, sole_writer=False)
     cacher = await Cacher.open(spy, "/", most_events=1)

@@ -115,6 +115,7 @@ class Storage(Protocol):
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
         """The events with a revision above ``after``, up to ``revision``: the oldest ``limit`` (0: all) of them.
 
+        All of a revision or nothing: where others have changed several keys in one, there can be more than ``limit``.
         Raises RevisionCompacted.
         """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
 
 from clusterregistry.storage.cacher.recent_events import RecentEvents
 from clusterregistry.storage.cacher.snapshots import Snapshot
@@ -120,7 +120,7 @@ class Cacher:
         self._check_open()
         if prefix.startswith(self._prefix) and after >= self._recent.floor and self._early is None:
             matching = (event for event in reversed(self._recent.after(after)) if event.key.startswith(prefix))
-            return list(islice(matching, limit or None))
+            return _oldest(matching, limit)
         events = await self._backend.history(prefix, after=after, limit=limit)
         return [
             Event(
@@ -284,3 +284,12 @@ class Cacher:
     def _check_open(self) -> None:
         if self._closed:
             raise StorageUnavailable(_CLOSED)
+
+
+def _oldest(events: Iterator[Event], limit: int) -> list[Event]:
+    """The first ``limit`` (0: all) of events in order, and what else happened at the revision of the last."""
+    found = list(islice(events, limit or None))
+    if found:
+        last = found[-1].revision
+        found += takewhile(lambda event: event.revision == last, events)
+    return found
