@@ -21,7 +21,7 @@ from clusterregistry.registry.watching import Hub
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.storage.interface import KeyValue
-from clusterregistry.storage.revisions import presented
+from clusterregistry.storage.revisions import presented, to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage
 
 
@@ -91,14 +91,20 @@ def feed(store: Store, hub: Hub, rights: Rights) -> FilteredFeed:
 
 async def write(store: Store, *names: str) -> int:
     """Makes objects, or changes them; returns the revision of the last one. The first write makes revision 2."""
-    revision = 0
+    revision, value = 0, to_stored({"metadata": {"uid": ""}})
     for name in names:
         known = await store.storage.get(store.prefix + name)
         if known is None:
-            revision = await store.storage.create(store.prefix + name, b'{"metadata":{}}')
+            revision = await store.storage.create(store.prefix + name, value)
         else:
-            revision = await store.storage.update(known.key, known.value, expected=known.revision)
+            revision = await store.storage.update(known.key, value, expected=known.revision)
     return revision
+
+
+async def remove(store: Store, name: str) -> None:
+    known = await store.storage.get(store.prefix + name)
+    assert known is not None
+    await store.storage.delete(known.key, expected=known.revision)
 
 
 async def begin(feed: FilteredFeed, store: Store) -> list[str]:
@@ -189,6 +195,52 @@ async def test_a_version_yet_to_come_is_waited_for(store: Store, feed: FilteredF
     feed.begun(4)
     await write(store, "b", "a", "a")
     assert await come(feed) == ["MODIFIED a@5"]
+
+
+async def test_what_a_client_has_seen_elsewhere_is_known_of_it(store: Store, feed: FilteredFeed) -> None:
+    """A replica that lags behind has yet to hear of an object that its client got from another one."""
+    await write(store, "a")
+    await feed.resume(4)
+    assert list(await feed.history([])) == []
+    feed.begun(4)
+    await write(store, "b")
+    assert await come(feed) == []
+    await write(store, "c", "a", "b")
+    assert await come(feed) == ["MODIFIED a@5", "MODIFIED b@6"]
+    await remove(store, "b")
+    assert await come(feed) == ["DELETED b@7"]
+
+
+async def test_a_change_of_rights_that_a_client_has_seen_elsewhere_is_not_told_again(
+    store: Store, feed: FilteredFeed, rights: Rights
+) -> None:
+    await write(store, "a", "c")
+    await feed.resume(5)
+    feed.begun(5)
+    rights.become("b", "c", revision=4)
+    await write(store, "b", "b")
+    assert await come(feed) == []
+    await write(store, "a", "c")
+    assert await come(feed) == ["MODIFIED c@7"]
+
+
+async def test_a_change_of_rights_behind_what_a_client_has_seen_elsewhere_begins_anew(
+    store: Store, feed: FilteredFeed, rights: Rights
+) -> None:
+    await feed.resume(2)
+    feed.begun(2)
+    await write(store, "a", "b")
+    rights.become("a", revision=3)
+    with pytest.raises(APIError) as raised:
+        await come(feed)
+    assert raised.value.code == 410
+
+
+async def test_history_that_comes_up_while_a_version_is_waited_for_is_told(store: Store, feed: FilteredFeed) -> None:
+    await feed.resume(3)
+    await write(store, "a", "b", "b")
+    events = await store.storage.history(store.prefix, after=3)
+    assert [data for _, data in await feed.history(events)] == [b"MODIFIED b@4"]
 
 
 async def test_rights_that_cannot_be_known_are_an_error_for_the_client(

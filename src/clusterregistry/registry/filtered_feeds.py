@@ -31,6 +31,8 @@ class FilteredFeed:
         self._visible, self._encode = options.visible, encode
         self._view = PartialView(options)
         self._seen = 0
+        self._awaited = 0
+        """From where a client resumes that has seen more elsewhere than is known here yet; 0: there is nothing such."""
         self._turned = True
         """Whether rights may be others than those in the view: all events count then."""
         self.watcher = hub.join_alone(self._concerns, on_overflow=on_overflow)
@@ -50,17 +52,26 @@ class FilteredFeed:
         return self._view.begin(page.items, names=self._visible.names())
 
     async def resume(self, revision: int) -> None:
-        known = min(revision, self._store.storage.revision)
-        await self._rights_of(known)
-        page = await self._everything(known)
-        if revision < self._visible.changed_at:
-            raise too_old(revision, self._visible.changed_at)
-        self._turned = False
+        self._awaited = revision
+        if revision <= self._store.storage.revision:
+            await self._begin()
+
+    async def _begin(self) -> None:
+        """Begins with what the client knows, once that is known here."""
+        await self._rights_of(self._awaited)
+        page = await self._everything(self._awaited)
+        if self._awaited < self._visible.changed_at:
+            raise too_old(self._awaited, self._visible.changed_at)
+        self._awaited, self._turned = 0, False
         self._view.begin(page.items, names=self._visible.names())
 
     async def history(self, events: Sequence[Event]) -> Iterable[Frame]:
+        if not events and self._awaited:
+            return ()
         if events:
             await self._rights_of(events[-1].revision)
+        if self._awaited:
+            await self._begin()
         if self._turned:
             # What the past means under rights that came later is not worth finding out: the client lists anew.
             raise too_old(self._seen, self._visible.changed_at)
@@ -71,6 +82,10 @@ class FilteredFeed:
 
     async def coming(self, waited: Sequence[Event]) -> Coming:
         events, revision = await self._settled(list(waited))
+        if revision < self._awaited:
+            return Coming(frames=(), revision=revision)
+        if self._awaited:
+            await self._begin()
         events = [event for event in events if event.revision > self._seen]
         turned = self._turned and self._visible.changed_at > self._seen
         if self._turned and self._visible.names() != self._view.names:
