@@ -175,6 +175,17 @@ async def test_rights_that_change_wake_the_watch(store: Store, feed: FilteredFee
     assert not (await feed.coming([])).unmarked
 
 
+async def test_what_happened_since_rights_changed_comes_behind_all_that_they_show(
+    store: Store, feed: FilteredFeed, rights: Rights
+) -> None:
+    """Also what did not concern the client yet, since nobody here knew of the change when it was committed."""
+    await write(store, "a", "c")
+    await begin(feed, store)
+    await write(store, "b", "c", "a", "c")
+    rights.become("a", "c", revision=4)
+    assert await come(feed) == ["ADDED c@3", "MODIFIED c@5", "MODIFIED a@6", "MODIFIED c@7"]
+
+
 async def test_rights_that_change_between_pages_of_history_begin_anew(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:

@@ -49,7 +49,7 @@ def test_rights_that_are_gained_and_lost_are_events() -> None:
     view = PartialView(options())
     existing = [kv("a", 1), kv("b", 5), kv("c", 3)]
     view.begin(existing, names=frozenset("a"))
-    changes = list(view.turn([], names=frozenset("bc"), existing=existing, seen=6))
+    changes = list(view.turn([], names=frozenset("bc"), existing=existing, seen=6, since=7))
     assert told(changes) == [(DELETED, "a", 6), (ADDED, "c", 3), (ADDED, "b", 5)]
 
 
@@ -58,8 +58,22 @@ def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
     view.begin([kv("a", 1)], names=frozenset())
     newer = kv("a", 8)
     event = Event("/things/a", 8, newer, kv("a", 1))
-    changes = list(view.turn([event], names=None, existing=[newer], seen=6))
+    changes = list(view.turn([event], names=None, existing=[newer], seen=6, since=8))
     assert told(changes) == [(ADDED, "a", 8)]
+
+
+def test_all_that_a_change_of_rights_shows_comes_before_what_happened_since() -> None:
+    """Who is cut off behind the change and resumes from there counts as knowing what was there then."""
+    view = PartialView(options())
+    old = [kv("a", 1), kv("b", 2), kv("c", 3)]
+    view.begin(old, names=frozenset("a"))
+    cleaned, changed = kv("c", 7), [kv("a", 9), kv("b", 10)]
+    events = [Event("/things/c", 7, cleaned, old[2])]
+    events += [Event(now.key, now.revision, now, before) for now, before in zip(changed, old, strict=False)]
+    events += [Event("/things/c", 11, None, cleaned)]
+    changes = list(view.turn(events, names=None, existing=changed, seen=6, since=8))
+    shown = [(ADDED, "b", 2), (ADDED, "c", 7)]
+    assert told(changes) == [*shown, (MODIFIED, "a", 9), (MODIFIED, "b", 10), (DELETED, "c", 11)]
 
 
 def test_rights_and_selectors_both_count() -> None:
@@ -68,7 +82,9 @@ def test_rights_and_selectors_both_count() -> None:
     view.begin(existing, names=frozenset("ab"))
     relabelled = Event("/things/a", 3, kv("a", 3, label="0"), kv("a", 1))
     assert told(list(view.changes([relabelled]))) == [(DELETED, "a", 3)]
-    assert list(view.turn([], names=frozenset("b"), existing=[kv("a", 3, label="0"), existing[1]], seen=3)) == []
+    assert (
+        list(view.turn([], names=frozenset("b"), existing=[kv("a", 3, label="0"), existing[1]], seen=3, since=4)) == []
+    )
 
 
 @dataclass
@@ -113,8 +129,14 @@ class History:
         self.changed_at = 0
         self.revision = 0
         self.events: list[Event] = []
+        self.states: list[dict[str, KeyValue]] = [{}]
+        """The objects at each revision."""
 
     def take(self, kind: str, what: object) -> None:
+        self._change(kind, what)
+        self.states.append(dict(self.objects))
+
+    def _change(self, kind: str, what: object) -> None:
         self.revision += 1
         if kind == "rights":
             assert what is None or isinstance(what, frozenset)
@@ -140,7 +162,8 @@ def tell(history: History, view: PartialView, *, seen: int) -> list[Change]:
     events, history.events = history.events, []
     if history.names == view.names:
         return list(view.changes(events))
-    return list(view.turn(events, names=history.names, existing=list(history.objects.values()), seen=seen))
+    existing = list(history.objects.values())
+    return list(view.turn(events, names=history.names, existing=existing, seen=seen, since=history.changed_at))
 
 
 @given(STEPS, st.sampled_from(["", "x=1"]))
@@ -181,7 +204,7 @@ def test_a_client_that_is_cut_off_can_resume_or_is_told_to_begin_anew(
     if client.revision < history.changed_at:
         return
     resumed = PartialView(options(selector))
-    resumed.begin(client.knows.values(), names=history.names)
+    resumed.begin(history.states[client.revision].values(), names=history.names)
     for change in resumed.changes([event for event in later if event.revision > client.revision]):
         client.hear(change)
     assert client.knows == history.visible(options(selector))

@@ -7,7 +7,8 @@ from before gets a 410 and lists anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from clusterregistry.registry import interpreting
 from clusterregistry.registry.feeds import Coming, too_old
@@ -19,6 +20,8 @@ from clusterregistry.registry.watchers import Frame
 from clusterregistry.registry.watching import Change, Encode, Hub
 from clusterregistry.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.storage.interface import Event, KeyValue, Page
+
+T = TypeVar("T")
 
 
 class FilteredFeed:
@@ -89,18 +92,24 @@ class FilteredFeed:
         events = [event for event in events if event.revision > self._seen]
         turned = self._turned and self._visible.changed_at > self._seen
         if self._turned and self._visible.names() != self._view.names:
-            changes = await self._turning(events, revision)
+            changes = await self._turning(revision)
         else:
             self._turned = False
             changes = list(self._view.changes(events))
         self._seen = max(self._seen, revision)
         return Coming(frames=self._frames(changes), revision=revision, unmarked=turned)
 
-    async def _turning(self, events: Sequence[Event], revision: int) -> list[Change]:
+    async def _turning(self, revision: int) -> list[Change]:
         page = await self._everything(revision)
+        # Not what was collected: that lacks what did not concern the client before the change was known.
+        past = await self._read(self._store.storage.history(self._store.prefix, after=self._seen))
         self._turned = False
+        events = [event for event in past if event.revision <= revision]
+        # Since when it is so may not be known. The client is shown nothing of the time before.
+        changed_at = self._visible.changed_at
+        since = changed_at if self._seen < changed_at < revision else revision
         names = self._visible.names()
-        return list(self._view.turn(events, names=names, existing=page.items, seen=self._seen))
+        return list(self._view.turn(events, names=names, existing=page.items, seen=self._seen, since=since))
 
     async def _settled(self, events: list[Event]) -> tuple[list[Event], int]:
         """All events up to a revision up to which rights are known as well."""
@@ -118,8 +127,11 @@ class FilteredFeed:
             raise interpreting.api_error(error) from error
 
     async def _everything(self, revision: int) -> Page:
+        return await self._read(self._store.storage.list(self._store.prefix, revision=revision))
+
+    async def _read(self, reading: Awaitable[T]) -> T:
         try:
-            return await self._store.storage.list(self._store.prefix, revision=revision)
+            return await reading
         except RevisionCompacted as error:
             raise too_old(error.requested, error.compacted) from None
         except StorageError as error:

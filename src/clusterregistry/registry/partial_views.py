@@ -42,20 +42,30 @@ class PartialView:
                 yield change
 
     def turn(
-        self, events: Iterable[Event], *, names: frozenset[str] | None, existing: Sequence[KeyValue], seen: int
+        self,
+        events: Sequence[Event],
+        *,
+        names: frozenset[str] | None,
+        existing: Sequence[KeyValue],
+        seen: int,
+        since: int,
     ) -> Iterator[Change]:
-        """What it means that rights are others now, together with the events since ``seen``.
+        """What it means that rights are others since a revision, together with all events since ``seen``.
 
         ``existing`` are all objects as they are after the events. What the client no longer sees is DELETED at
-        ``seen``, which lies before the change of rights.
+        ``seen``, which lies before the change of rights, and what it sees from then on ADDED as it was at the change:
+        only behind that it is told what has happened since.
         """
         self.names = names
         for key, kv in list(self._told.items()):
             if not self._may_see(kv):
                 del self._told[key]
                 yield Change(DELETED, at_revision(kv, seen))
-        appearing = (Event(kv.key, kv.revision, kv, None) for kv in existing if kv.key not in self._told)
-        yield from self.changes(sorted([*events, *appearing], key=_by_revision))
+        known = [event for event in events if event.revision <= since and event.key in self._told]
+        later = [event for event in events if event.revision > since]
+        there = _before(later, existing)
+        appearing = [Event(kv.key, kv.revision, kv, None) for kv in there if kv.key not in self._told]
+        yield from self.changes([*sorted([*known, *appearing], key=_by_revision), *later])
 
     def _change(self, event: Event) -> Change | None:
         told, now = self._told.get(event.key), event.current
@@ -74,3 +84,12 @@ class PartialView:
 
     def _may_see(self, kv: KeyValue) -> bool:
         return self.names is None or name_of(kv) in self.names
+
+
+def _before(events: Iterable[Event], existing: Iterable[KeyValue]) -> Iterator[KeyValue]:
+    """The objects as they were before some events, of those that there are afterwards."""
+    changed: dict[str, KeyValue | None] = {}
+    for event in events:
+        changed.setdefault(event.key, event.previous)
+    yield from (kv for kv in existing if kv.key not in changed)
+    yield from (kv for kv in changed.values() if kv is not None)
