@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    with EtcdCluster(tmp_path_factory.mktemp("cluster"), Settings(members=3)) as etcd:
+    with EtcdCluster(tmp_path_factory.mktemp("cluster"), Settings(members=3, killed=True)) as etcd:
         yield etcd
 
 
