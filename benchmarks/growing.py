@@ -73,7 +73,7 @@ class Growth:
         for count in set(self.watcher_counts).difference(counts):
             self.say(f"{count:,} watches need more open files than are allowed: raise it with `ulimit -n`")
         idle = self._memory_of_idle(target, counts)
-        for count in counts:
+        for count in idle:
             self.say(f"{count:,} watches")
             writes = max(10, int(min(500, _EVENTS / count) * self.factor))
             try:
@@ -90,7 +90,10 @@ class Growth:
         without, found = usage(target.pids).rss, dict[int, float]()
         # Counted from the beginning, since each number of watches uses the memory of the last one again.
         for count in sorted(counts):
-            found[count] = (watching.memory_with(target, watchers=count) - without) * 1e3 / count
+            try:
+                found[count] = (watching.memory_with(target, watchers=count) - without) * 1e3 / count
+            except (LoadError, OSError) as error:
+                self.say(f"  {count:,}: {error}")
         return found
 
     def _with_objects(self, target: Target) -> None:

@@ -62,7 +62,8 @@ def deliver(target: Target, *, watchers: int, rate: int | None, writes: int) -> 
         numbered.due_at(driven.begun, rate)
     meter.client -= outcome["cpu_opening"]  # the process has ended, so all its time is in there
     record = meter.record(watchers * writes) | deliveries(outcome, numbered, driven, watchers=watchers)
-    return record | _of_the_writes(driven, meter) | _of_opening(opening, watchers) | {"open_seconds": held.opened_after}
+    opened = {"open_cpu_us": opening.cpu / watchers * 1e6, "open_seconds": held.opened_after}
+    return record | _of_the_writes(driven, meter) | opened
 
 
 def memory_with(target: Target, *, watchers: int) -> float:
@@ -78,14 +79,6 @@ def _of_the_writes(driven: Driven, meter: Meter) -> Record:
         "write_rps": driven.record()["rps"],
         "cpu_us_per_write": meter.cpu / max(1, driven.count) * 1e6,
         "write": latencies(driven.latencies),
-    }
-
-
-def _of_opening(meter: Meter, watchers: int) -> Record:
-    return {
-        "rss_open_mb": meter.after.rss,
-        "rss_per_watch_kb": (meter.after.rss - meter.before.rss) * 1e3 / watchers,
-        "open_cpu_us": meter.cpu / watchers * 1e6,
     }
 
 

@@ -13,6 +13,7 @@ from clusterregistry.handlers.representations import list_response
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.clusterrole import cluster_role_resource
+from clusterregistry.registry.clusterrolebinding import cluster_role_binding_resource
 from clusterregistry.registry.listing import Listed
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import presented, to_stored
@@ -96,6 +97,32 @@ async def test_ages_are_those_of_each_object() -> None:
     unknown, old = (row["cells"][-1] for row in orjson.loads(b"".join(answer.body))["rows"])
     assert unknown == "<unknown>"
     assert old.endswith(("y", "d"))
+
+
+BINDINGS = cluster_role_binding_resource()
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"creationTimestamp": "2020-01-01T00:00:00Z", "name": "a", "uid": "u"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "viewers"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
+}
+
+
+@pytest.mark.parametrize("count", [1, 300])
+async def test_cells_behind_the_age_are_in_their_rows(count: int) -> None:
+    unused: Any = None
+    bindings = Scope(
+        resource=BINDINGS, version=BINDINGS.versions[0], structural=unused, store=unused, hub=unused, ownerships={}
+    )
+    items = [presented(KeyValue("/bindings/a", to_stored(BINDING), 7))] * count
+    answer = await list_response(bindings, Listed(items, 9), Representation(kind=TABLE, version="v1"))
+    pieces = list(answer.body)
+    assert answer.length == sum(map(len, pieces))
+    for row in orjson.loads(b"".join(pieces))["rows"]:
+        name, role, age, *others = row["cells"]
+        assert (name, role, others) == ("a", "ClusterRole/viewers", ["jane", "", ""])
+        assert age.endswith(("y", "d"))
 
 
 ROLES = cluster_role_resource()

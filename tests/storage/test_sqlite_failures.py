@@ -122,6 +122,14 @@ async def test_a_problem_is_told_while_writes_fail_and_ends_without_a_write(sqli
     assert sqlite.problem() == ""
 
 
+async def test_a_write_that_succeeds_ends_the_problem(sqlite: SQLiteStorage) -> None:
+    await fill_the_disk(sqlite)
+    with pytest.raises(StorageUnavailable):
+        await sqlite.create("/b", b"x" * 10_000)
+    await sqlite.create("/c", b"small enough")
+    assert sqlite.problem() == ""
+
+
 async def test_asking_for_the_problem_has_the_writer_try_again(sqlite: SQLiteStorage) -> None:
     await fill_the_disk(sqlite)
     with pytest.raises(StorageUnavailable):
