@@ -40,6 +40,9 @@ class Lagging:
     async def current_revision(self) -> int:
         return await self._inner.current_revision()
 
+    def known_revision(self) -> int | None:
+        return None  # others write too
+
     async def wait_for(self, revision: int) -> None:
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 

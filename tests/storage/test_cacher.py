@@ -31,6 +31,9 @@ class Spy:
     async def current_revision(self) -> int:
         return await self.inner.current_revision()
 
+    def known_revision(self) -> int | None:
+        return self.inner.known_revision() if self.sole_writer else None
+
     def at_hand(self, key: str) -> KeyValue | None:
         return self.inner.at_hand(key)
 

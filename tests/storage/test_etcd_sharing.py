@@ -61,13 +61,13 @@ async def stranger(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
 
 async def go_away(store: EtcdStorage) -> None:
     """Has a store hear of nothing any longer, as when its network is gone."""
-    assert store._following is not None
-    store._following.cancel()
-    await asyncio.wait([store._following])
+    for running in store._running:
+        running.cancel()
+    await asyncio.wait(store._running)
 
 
 def come_back(store: EtcdStorage) -> None:
-    store._following = asyncio.create_task(store._follower.run(after=store._follower._after))
+    store._running = [asyncio.create_task(store._follower.run(after=store._follower._after))]
 
 
 async def test_the_changes_of_others_are_no_events_but_their_revisions_are_reached(

@@ -13,6 +13,7 @@ from clusterregistry.apis.meta.label_selectors import LabelSelector
 from clusterregistry.registry.objects import read_labels
 from clusterregistry.storage.errors import RevisionInFuture
 from clusterregistry.storage.interface import Event, KeyValue, Page, Storage, Subscription
+from clusterregistry.storage.waiting import committed_by_now
 
 MOST_LABELS = 8
 """Labels of one resource that are indexed. Each takes some 100 bytes an object, and a moment of each write."""
@@ -60,7 +61,7 @@ class LabelIndex:
         if revision or self._storage.sole_writer:
             return revision in {0, self._storage.revision}
         try:
-            await self._storage.wait_for(await self._storage.current_revision())
+            await self._storage.wait_for(await committed_by_now(self._storage))
         except RevisionInFuture:
             return False
         return True

@@ -81,6 +81,9 @@ class Storage(Protocol):
     async def current_revision(self) -> int:
         """The newest committed revision of the whole store, at or after the moment of the call."""
 
+    def known_revision(self) -> int | None:
+        """A revision that has all that is committed at the call, if one is known without asking. Never raises."""
+
     async def wait_for(self, revision: int) -> None:
         """Returns once ``revision`` is seen. Raises RevisionInFuture when it does not come in a few seconds."""
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
+from clusterregistry.storage.interface import Storage
 
 WAIT_SECONDS = 3.0
 """How long a read waits for a revision that has not been seen, as kube-apiserver's does."""
+
+
+async def committed_by_now(storage: Storage) -> int:
+    """A revision that has all that was committed at the call. A store that knows one is not asked."""
+    known = storage.known_revision()
+    return await storage.current_revision() if known is None else known
 
 
 class SeenRevision:

@@ -22,7 +22,7 @@ from clusterregistry.storage.interface import (
     Subscription,
 )
 from clusterregistry.storage.publishing import Publisher
-from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
+from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision, committed_by_now
 
 Present = Callable[[KeyValue], KeyValue]
 """Makes of a key-value as the store has it the one that is kept and handed out."""
@@ -89,12 +89,15 @@ class Cacher:
         self._check_open()
         return await self._backend.current_revision()
 
+    def known_revision(self) -> int | None:
+        return self._backend.known_revision()
+
     def peek(self, key: str) -> KeyValue | None:
         """As the port says. Where ``sole_writer`` is true it is as good as ``get``."""
         return self._snapshot.items.get(key)
 
     def at_hand(self, key: str) -> KeyValue | None:
-        return self._snapshot.items.get(key) if self.sole_writer and not self._closed else None
+        return self._snapshot.items.get(key) if self._is_complete() else None
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
@@ -203,12 +206,19 @@ class Cacher:
             return self._early is None
         return await self._is_current() and revision <= self.revision
 
+    def _is_complete(self) -> bool:
+        """Whether memory is known to have all that is committed."""
+        if self.sole_writer:
+            return not self._closed
+        known = self._backend.known_revision()
+        return known is not None and known <= self.revision and self._early is None and not self._closed
+
     async def _is_current(self) -> bool:
         """Whether memory has what the store had at the call: waits for it, but not for long."""
-        if self.sole_writer:
+        if self._is_complete():
             return True
         try:
-            revision = await self._backend.current_revision()
+            revision = await committed_by_now(self._backend)
             if revision > self.revision:
                 await self.wait_for(revision)
         except RevisionInFuture:

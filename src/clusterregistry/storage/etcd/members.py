@@ -21,10 +21,13 @@ _METHODS: dict[str, tuple[str, Any]] = {
     "range": ("/etcdserverpb.KV/Range", messages.RangeResponse.FromString),
     "txn": ("/etcdserverpb.KV/Txn", messages.TxnResponse.FromString),
     "compact": ("/etcdserverpb.KV/Compact", messages.CompactionResponse.FromString),
+    "grant": ("/etcdserverpb.Lease/LeaseGrant", messages.LeaseGrantResponse.FromString),
+    "revoke": ("/etcdserverpb.Lease/LeaseRevoke", messages.LeaseRevokeResponse.FromString),
     "authenticate": ("/etcdserverpb.Auth/Authenticate", messages.AuthenticateResponse.FromString),
     "status": ("/etcdserverpb.Maintenance/Status", messages.StatusResponse.FromString),
 }
 _WATCH = "/etcdserverpb.Watch/Watch"
+_PROLONG = "/etcdserverpb.Lease/LeaseKeepAlive"
 
 
 class Member:
@@ -47,6 +50,10 @@ class Member:
     async def watch(self, metadata: Metadata, request: Any) -> Stream:
         """A stream of watch requests, of which this is the first, and answers; to be cancelled by who asked for it."""
         return await self._watches.stream(_WATCH, request.SerializeToString(), metadata=metadata)
+
+    async def prolong(self, metadata: Metadata, request: bytes) -> Stream:
+        """A stream of requests to prolong a lease, of which this is the first, and answers; else as ``watch``."""
+        return await self._calls.stream(_PROLONG, request, metadata=metadata)
 
     async def close(self) -> None:
         await asyncio.gather(self._calls.close(), self._watches.close())

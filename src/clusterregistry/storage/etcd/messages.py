@@ -8,11 +8,11 @@ from clusterregistry.codecs.protobuf_tables import message_classes
 
 _TABLE = {
     "ResponseHeader": "revision:3:int64",
-    "KeyValue": "key:1:bytes create_revision:2:int64 mod_revision:3:int64 version:4:int64 value:5:bytes",
+    "KeyValue": "key:1:bytes create_revision:2:int64 mod_revision:3:int64 version:4:int64 value:5:bytes lease:6:int64",
     "Event": "type:1:int32 kv:2:KeyValue prev_kv:3:KeyValue",
     "RangeRequest": "key:1:bytes range_end:2:bytes limit:3:int64 revision:4:int64 keys_only:8:bool count_only:9:bool",
     "RangeResponse": "header:1:ResponseHeader kvs:2:[]KeyValue more:3:bool count:4:int64",
-    "PutRequest": "key:1:bytes value:2:bytes",
+    "PutRequest": "key:1:bytes value:2:bytes lease:3:int64",
     "PutResponse": "header:1:ResponseHeader",
     "DeleteRangeRequest": "key:1:bytes",
     "DeleteRangeResponse": "header:1:ResponseHeader",
@@ -29,6 +29,12 @@ _TABLE = {
     "WatchProgressRequest": "",
     "WatchResponse": "header:1:ResponseHeader created:3:bool canceled:4:bool compact_revision:5:int64 cancel_reason:6 "
     "fragment:7:bool events:11:[]Event",
+    "LeaseGrantRequest": "ttl:1:int64",
+    "LeaseGrantResponse": "id:2:int64 ttl:3:int64",
+    "LeaseRevokeRequest": "id:1:int64",
+    "LeaseRevokeResponse": "",
+    "LeaseKeepAliveRequest": "id:1:int64",
+    "LeaseKeepAliveResponse": "id:2:int64 ttl:3:int64",
     "AuthenticateRequest": "name:1 password:2",
     "AuthenticateResponse": "token:2",
     "StatusRequest": "",
@@ -46,6 +52,12 @@ CompactionRequest = _classes["CompactionRequest"]
 CompactionResponse = _classes["CompactionResponse"]
 WatchRequest = _classes["WatchRequest"]
 WatchResponse = _classes["WatchResponse"]
+LeaseGrantRequest = _classes["LeaseGrantRequest"]
+LeaseGrantResponse = _classes["LeaseGrantResponse"]
+LeaseRevokeRequest = _classes["LeaseRevokeRequest"]
+LeaseRevokeResponse = _classes["LeaseRevokeResponse"]
+LeaseKeepAliveRequest = _classes["LeaseKeepAliveRequest"]
+LeaseKeepAliveResponse = _classes["LeaseKeepAliveResponse"]
 AuthenticateRequest = _classes["AuthenticateRequest"]
 AuthenticateResponse = _classes["AuthenticateResponse"]
 StatusRequest = _classes["StatusRequest"]

@@ -15,6 +15,7 @@ from clusterregistry.storage.errors import (
     StorageUnavailable,
 )
 from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd.claims import Claim
 from clusterregistry.storage.etcd.endpoints import Endpoints
 from clusterregistry.storage.etcd.following import Follower
 from clusterregistry.storage.etcd.ranges import INTERNAL, Range
@@ -43,13 +44,15 @@ class EtcdStorage:
         """For ``open``."""
         self._range = Range(settings.prefix)
         self._endpoints = Endpoints(settings)
-        self._reader, self._writer = Reader(self._endpoints, self._range), Writer(self._endpoints, self._range)
+        self._claim = Claim(self._endpoints, self._range, listens=lambda: not self._follower.problem)
+        self._reader = Reader(self._endpoints, self._range)
+        self._writer = Writer(self._endpoints, self._range, self._claim)
         self._publisher = Publisher()
         self._seen = SeenRevision(0)
         self._newest_event = 0
         self._names: set[str] = set()
         self._follower = Follower(self._endpoints, self._range.bounds(""), listener=self)
-        self._following: asyncio.Task[None] | None = None
+        self._running: list[asyncio.Task[None]] = []
         self._touched, self._touching = 0, asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
 
@@ -58,8 +61,9 @@ class EtcdStorage:
         """Connects, and follows all changes from now on; StorageUnavailable says why it cannot."""
         storage = cls(settings)
         try:
-            storage._following = asyncio.create_task(storage._follower.run(after=await storage._begin()))
+            storage._running.append(asyncio.create_task(storage._follower.run(after=await storage._begin())))
             await storage._follower.wait_until_open()
+            storage._running.append(asyncio.create_task(storage._claim.run()))
         except BaseException:
             await storage.close()
             raise
@@ -82,6 +86,12 @@ class EtcdStorage:
     async def current_revision(self) -> int:
         self._check_open()
         return await self._reader.revision()
+
+    def known_revision(self) -> int | None:
+        """As the port says: while nobody else can write, and nothing of ours is on its way, we have heard of it all."""
+        if self._claim.is_certain and not self._writer.under_way:
+            return max(self._writer.answered, self._claim.revision)
+        return None
 
     def at_hand(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
         """Nothing is: that is what caches are for."""
@@ -204,6 +214,8 @@ class EtcdStorage:
             else:
                 self._names.add(event.key)
         self._newest_event = events[-1].kv.mod_revision
+        if len(own) < len(events):
+            self._claim.heard(events)
         self._publisher.publish(own)
         self.progressed(self._newest_event)
 
@@ -236,9 +248,11 @@ class EtcdStorage:
 
     async def _close(self) -> None:
         self._writer.close()
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        self._claim.close()
+        for running in self._running:
+            running.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
         await self._endpoints.close()
 
     def _check_open(self) -> None:

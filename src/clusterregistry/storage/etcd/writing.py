@@ -18,8 +18,9 @@ from clusterregistry.storage.errors import (
     ValueTooLarge,
 )
 from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd.claims import Claim
 from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
-from clusterregistry.storage.etcd.ranges import TOUCHED, Range
+from clusterregistry.storage.etcd.ranges import INTERNAL, TOUCHED, Range
 
 _LARGER = "raise etcd's --max-request-bytes, or have what is written there made smaller"
 _TRY_SECONDS = 1.0
@@ -32,12 +33,16 @@ _NEVER = -1
 class Writer:
     """Writes the keys of a range. Every method may raise StorageUnavailable."""
 
-    def __init__(self, endpoints: Endpoints, range_: Range) -> None:
-        self._endpoints, self._range = endpoints, range_
+    def __init__(self, endpoints: Endpoints, range_: Range, claim: Claim) -> None:
+        self._endpoints, self._range, self._claim = endpoints, range_, claim
         self._trying: asyncio.Task[None] | None = None
         self._closed = False
         self.problem = ""
         """Why writes cannot be taken now, for a person; empty when they can."""
+        self.under_way = 0
+        """Writes of objects that were sent and not answered."""
+        self.answered = 0
+        """The revision of the last write of an object that was."""
 
     async def create(self, key: str, value: bytes) -> int:
         key.encode()  # a name without UTF-8 form can be asked for, but not written
@@ -76,13 +81,35 @@ class Writer:
     async def _write(self, key: str, change: dict[str, Any], *, at: int) -> Any:
         """The answer to a transaction that changes the key if it is at a revision, and reads it if it is not."""
         name = self._range.key(key)
-        reading = {"request_range": {"key": name}}
-        request = messages.TxnRequest(compare=[messages.modified_at(name, at)], success=[change], failure=[reading])
+        unchanged, reading = messages.modified_at(name, at), {"request_range": {"key": name}}
+        if key.startswith(INTERNAL):
+            request = messages.TxnRequest(compare=[unchanged], success=[change], failure=[reading])
+            return await self._transact(request, again=False)
+        while True:
+            condition = self._claim.condition
+            request = messages.TxnRequest(
+                compare=[unchanged, condition], success=[change], failure=[reading, self._claim.reading]
+            )
+            answer = await self._write_object(key, request)
+            if answer.succeeded:
+                self.answered = max(self.answered, answer.header.revision)
+                return answer
+            if not await self._claim.refuses(condition, answer.responses[1].response_range.kvs):
+                return answer
+
+    async def _write_object(self, key: str, request: Any) -> Any:
+        """Sends a transaction once. Whatever leaves open whether it was done puts an end to our claim."""
+        self.under_way += 1
         try:
             return await self._transact(request, again=False)
         except failures.TooLargeError:
-            size = len(change.get("request_put", {}).get("value", b""))
+            size = len(request.success[0].request_put.value)
             raise ValueTooLarge(key, size=size, remedy=_LARGER) from None
+        except BaseException:
+            self._claim.give_up()
+            raise
+        finally:
+            self.under_way -= 1
 
     async def _transact(self, request: Any, *, again: bool) -> Any:
         try:

@@ -69,6 +69,9 @@ class SQLiteStorage:
         self._check_open()
         return self._seen.value
 
+    def known_revision(self) -> int | None:
+        return self._seen.value
+
     async def wait_for(self, revision: int) -> None:
         self._check_open()
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
