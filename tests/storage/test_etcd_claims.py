@@ -259,6 +259,21 @@ async def test_a_claim_that_stays_in_the_way_is_told_with_what_to_do(
     await second.create("/a", b"")
 
 
+async def test_who_waits_for_another_to_give_way_when_its_store_is_closed_is_told(
+    store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store._claim, "heard", lambda _: None)
+    writing = asyncio.create_task(second.create("/a", b""))
+    await eventually(lambda: second._claim._wishing is not None)
+    begun = time.monotonic()
+    await second.close()
+    with pytest.raises(StorageUnavailable):
+        await writing
+    assert time.monotonic() - begun < claims._LEASE_SECONDS
+    assert second._claim._wishing is not None
+    await asyncio.wait([second._claim._wishing])
+
+
 # What a holder must not be wrong about
 
 

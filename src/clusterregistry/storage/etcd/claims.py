@@ -73,6 +73,7 @@ class Claim:
         self._not_before = 0.0
         self._wishing: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
+        self._closed = False
 
     # Having it
 
@@ -199,7 +200,7 @@ class Claim:
         self._put_off(_NOT_SOON)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE_SECONDS
-        while loop.time() < deadline:
+        while loop.time() < deadline and not self._closed:
             self._freed.clear()
             wish = {"request_put": {"key": self._wish}}
             request = messages.TxnRequest(compare=[messages.modified_at(self._key, 0)], failure=[wish])
@@ -214,8 +215,8 @@ class Claim:
     def close(self) -> None:
         """Wishes for nothing any more, and relies on nothing. The claim is let go when ``run`` is cancelled."""
         self.give_up()
-        if self._wishing is not None:
-            self._wishing.cancel()
+        self._closed = True
+        self._freed.set()  # whoever waits for another to give way tries once more, and is told that it is in the way
 
     # Hearing of others
 
