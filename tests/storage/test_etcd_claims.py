@@ -231,7 +231,6 @@ async def test_others_wait_for_the_lease_of_who_has_died(settings: EtcdSettings)
     dead = await EtcdStorage.open(settings)
     await claimed(dead)
     # As a kill leaves it: nobody prolongs the lease, and nobody lets it go.
-    dead._claim._let_go = asyncio.Event().wait  # type: ignore[assignment, method-assign]
     for running in dead._running:
         running.cancel()
     async with opened(settings) as storage:
@@ -241,8 +240,6 @@ async def test_others_wait_for_the_lease_of_who_has_died(settings: EtcdSettings)
         begun = time.monotonic()
         await storage.create("/b", b"")
         assert time.monotonic() - begun < claims._GIVE_WAY_SECONDS
-    for running in dead._running:
-        running.cancel()
     await dead.close()
 
 

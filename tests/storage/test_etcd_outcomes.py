@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.etcd import endpoints, failures, messages
+from clusterregistry.storage.etcd import claims, endpoints, failures, messages
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError
 from clusterregistry.storage.etcd.ranges import INTERNAL
@@ -338,6 +338,22 @@ async def test_closing_lets_the_writes_under_way_finish(etcd: EtcdCluster, store
     ]
 
 
+async def test_closing_lets_the_writes_of_who_writes_alone_finish(
+    etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_SOON", 0.02)
+    for turn in range(8):
+        store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
+        await eventually(lambda store=store: store.known_revision() is not None)  # type: ignore[misc]
+        # Large ones: etcd is told that the claim ends while it still reads them.
+        writes = [asyncio.ensure_future(store.create(f"/{n}", b"x" * 20_000)) for n in range(100)]
+        await asyncio.sleep(turn / 1000)
+        await store.close()
+        assert store.known_revision() is None
+        assert len(set(await asyncio.gather(*writes))) == 100
+    assert "claim" not in await asyncio.to_thread(etcd.etcdctl, "get", "--prefix", "/", "--keys-only")
+
+
 async def test_a_store_can_be_closed_while_its_etcd_is_away(etcd: EtcdCluster) -> None:
     (member,) = etcd.members
     store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
@@ -362,6 +378,8 @@ async def main():
     store = await EtcdStorage.open(EtcdSettings(endpoints=(sys.argv[1],), prefix="/exit"))
     revision = await store.current_revision()
     await store.create(f"/{revision}", b"")
+    while sys.argv[3] == "holding" and store.known_revision() is None:
+        await asyncio.sleep(0.05)
     if sys.argv[2] == "close":
         await store.close()
 
@@ -369,9 +387,10 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize("claim", ["not holding", "holding"])
 @pytest.mark.parametrize("end", ["close", "leave"])
-async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str) -> None:
+async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, claim: str) -> None:
     endpoint = etcd.endpoints[0].partition("://")[2]
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, claim]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -88,7 +88,10 @@ class Claim:
         self._over.set()
 
     async def run(self) -> None:
-        """Makes the claim, keeps it for as long as it can, and begins anew; until it is cancelled."""
+        """Makes the claim, keeps it for as long as it can, and begins anew; until it is cancelled.
+
+        Then nothing is let go: where a loop comes to its end there are no connections left for that.
+        """
         self._put_off(_SOON)
         while True:
             await self._wait_until_due()
@@ -97,22 +100,20 @@ class Claim:
                 await self._hold()
             except (StorageError, RpcError, DecodeError, TimeoutError) as error:
                 _log.debug("the claim was lost, or could not be made: %s", error)
+            finally:
+                self._certain_until = 0.0
+            await self.let_go()
             self._put_off(_SOON)
 
     async def _hold(self) -> None:
         begun = time.clock_gettime(_CLOCK)
         lease = await self._endpoints.call("grant", messages.LeaseGrantRequest(ttl=_LEASE_SECONDS))
         self._lease = lease.id
-        try:
-            if await self._make():
-                self._rely_on_it(begun, lease.ttl)
-                await self._keep()
-            else:
-                self._put_off(_NOT_SOON)
-        finally:
-            self._certain_until = 0.0
-            await self._let_go()
-            self._lease = self.revision = 0
+        if await self._make():
+            self._rely_on_it(begun, lease.ttl)
+            await self._keep()
+        else:
+            self._put_off(_NOT_SOON)
 
     async def _make(self) -> bool:
         """Whether nobody had it."""
@@ -149,11 +150,13 @@ class Claim:
         if not self._over.is_set():
             self._certain_until = since + seconds * _CERTAIN
 
-    async def _let_go(self) -> None:
+    async def let_go(self) -> None:
         """Ends the lease, and the claim with it. If that cannot be done it ends by itself."""
-        with suppress(StorageError, TimeoutError):
-            async with asyncio.timeout(ATTEMPT_SECONDS):
-                await self._endpoints.call("revoke", messages.LeaseRevokeRequest(id=self._lease))
+        if self._lease:
+            with suppress(StorageError, TimeoutError):
+                async with asyncio.timeout(ATTEMPT_SECONDS):
+                    await self._endpoints.call("revoke", messages.LeaseRevokeRequest(id=self._lease))
+            self._lease = self.revision = 0
 
     async def _wait_until_due(self) -> None:
         loop = asyncio.get_running_loop()
@@ -213,8 +216,7 @@ class Claim:
         raise StorageUnavailable(_IN_THE_WAY, remedy=_REMEDY)
 
     def close(self) -> None:
-        """Wishes for nothing any more, and relies on nothing. The claim is let go when ``run`` is cancelled."""
-        self.give_up()
+        """Wishes for nothing any more. A claim of ours stays, for the writes under way, until it is let go."""
         self._closed = True
         self._freed.set()  # whoever waits for another to give way tries once more, and is told that it is in the way
 

@@ -247,12 +247,13 @@ class EtcdStorage:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._writer.close()
         self._claim.close()
+        await self._writer.close()  # without the claim, its writes would be refused
         for running in self._running:
             running.cancel()
         if self._running:
             await asyncio.wait(self._running)
+        await self._claim.let_go()
         await self._endpoints.close()
 
     def _check_open(self) -> None:

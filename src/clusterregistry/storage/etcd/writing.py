@@ -40,7 +40,8 @@ class Writer:
         self.problem = ""
         """Why writes cannot be taken now, for a person; empty when they can."""
         self.under_way = 0
-        """Writes of objects that were sent and not answered."""
+        """Writes of objects that are not answered."""
+        self._idle = asyncio.Event()
         self.answered = 0
         """The revision of the last write of an object that was."""
 
@@ -62,11 +63,14 @@ class Writer:
         request = messages.TxnRequest(success=[_put(self._range.key(TOUCHED), b"")])
         return int((await self._transact(request, again=True)).header.revision)
 
-    def close(self) -> None:
-        """What is under way goes on; nothing is tried any longer."""
+    async def close(self) -> None:
+        """Lets the writes of objects that are under way come to an end; nothing is tried any longer."""
         self._closed = True
         if self._trying is not None:
             self._trying.cancel()
+        if self.under_way:
+            self._idle.clear()
+            await self._idle.wait()
 
     async def _change(self, key: str, change: dict[str, Any], expected: int) -> int:
         # For etcd a key that is not there is at revision 0; for us it is at none.
@@ -85,21 +89,26 @@ class Writer:
         if key.startswith(INTERNAL):
             request = messages.TxnRequest(compare=[unchanged], success=[change], failure=[reading])
             return await self._transact(request, again=False)
-        while True:
-            condition = self._claim.condition
-            request = messages.TxnRequest(
-                compare=[unchanged, condition], success=[change], failure=[reading, self._claim.reading]
-            )
-            answer = await self._write_object(key, request)
-            if answer.succeeded:
-                self.answered = max(self.answered, answer.header.revision)
-                return answer
-            if not await self._claim.refuses(condition, answer.responses[1].response_range.kvs):
-                return answer
+        self.under_way += 1
+        try:
+            while True:
+                condition = self._claim.condition
+                request = messages.TxnRequest(
+                    compare=[unchanged, condition], success=[change], failure=[reading, self._claim.reading]
+                )
+                answer = await self._write_object(key, request)
+                if answer.succeeded:
+                    self.answered = max(self.answered, answer.header.revision)
+                    return answer
+                if not await self._claim.refuses(condition, answer.responses[1].response_range.kvs):
+                    return answer
+        finally:
+            self.under_way -= 1
+            if not self.under_way:
+                self._idle.set()
 
     async def _write_object(self, key: str, request: Any) -> Any:
         """Sends a transaction once. Whatever leaves open whether it was done puts an end to our claim."""
-        self.under_way += 1
         try:
             return await self._transact(request, again=False)
         except failures.TooLargeError:
@@ -108,8 +117,6 @@ class Writer:
         except BaseException:
             self._claim.give_up()
             raise
-        finally:
-            self.under_way -= 1
 
     async def _transact(self, request: Any, *, again: bool) -> Any:
         try:
