@@ -15,6 +15,7 @@ import pytest
 from clusterregistry.storage.cacher import Cacher
 from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageUnavailable
 from clusterregistry.storage.etcd import claims, messages
+from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
 from clusterregistry.storage.etcd.settings import EtcdSettings
 from clusterregistry.storage.etcd.store import EtcdStorage
 from clusterregistry.storage.interface import KeyValue
@@ -356,6 +357,31 @@ async def test_a_claim_that_etcd_has_ended_is_made_anew(store: EtcdStorage) -> N
     writes = await fill(store, *(f"/{number}" for number in range(20)))
     await eventually(lambda: store._claim.revision > before)
     assert await claimed(store) >= writes[-1]
+
+
+async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_writes(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart of etcd, which has the lease begin anew."""
+    (member,) = store._endpoints._members
+    call, before = member.call, store._claim.revision
+
+    async def unable(name: str, request: Any, **named: Any) -> Any:
+        if name == "revoke":
+            raise RpcError(StatusCode.UNAVAILABLE, "no answer")
+        return await call(name, request, **named)
+
+    monkeypatch.setattr(claims, "ATTEMPT_SECONDS", 0.2)
+    monkeypatch.setattr(member, "call", unable)
+    store._claim.give_up()
+    await asyncio.sleep(0.5)
+    assert store.known_revision() is None
+    begun = time.monotonic()
+    await store.create("/a", b"")
+    assert time.monotonic() - begun < claims._GIVE_WAY_SECONDS
+    monkeypatch.setattr(member, "call", call)
+    await claimed(store)  # within a minute: nobody else has wished for anything
+    assert store._claim.revision > before
 
 
 # All of it at once

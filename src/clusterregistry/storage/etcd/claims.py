@@ -19,7 +19,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
-from clusterregistry.storage.etcd import messages
+from clusterregistry.storage.etcd import failures, messages
 from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.storage.etcd.http2.statuses import RpcError
 from clusterregistry.storage.etcd.ranges import INTERNAL, Range
@@ -66,7 +66,7 @@ class Claim:
         self.reading = {"request_range": {"key": self._key}}
         """To be read along with a write that is refused: for ``refuses``."""
         self.revision = 0
-        """That of our claim, as far as we know; 0 without one."""
+        """That of our claim, as far as we know; 0 without one. It may have ended, which etcd then says."""
         self._lease = 0
         self._certain_until = 0.0
         self._over = asyncio.Event()
@@ -97,7 +97,8 @@ class Claim:
             await self._wait_until_due()
             self._over.clear()
             try:
-                await self._hold()
+                if await self.let_go():  # else it could not be let go before, and still cannot
+                    await self._hold()
             except (StorageError, RpcError, DecodeError, TimeoutError) as error:
                 _log.debug("the claim was lost, or could not be made: %s", error)
             finally:
@@ -150,13 +151,21 @@ class Claim:
         if not self._over.is_set():
             self._certain_until = since + seconds * _CERTAIN
 
-    async def let_go(self) -> None:
-        """Ends the lease, and the claim with it. If that cannot be done it ends by itself."""
+    async def let_go(self) -> bool:
+        """Ends the lease, and the claim with it. If that cannot be done it ends by itself.
+
+        Whether it is gone: until that is known our writes are on condition of it, or it would be in their way.
+        """
         if self._lease:
-            with suppress(StorageError, TimeoutError):
+            try:
                 async with asyncio.timeout(ATTEMPT_SECONDS):
                     await self._endpoints.call("revoke", messages.LeaseRevokeRequest(id=self._lease))
+            except failures.LeaseEndedError:
+                pass
+            except (StorageError, TimeoutError):
+                return False
             self._lease = self.revision = 0
+        return True
 
     async def _wait_until_due(self) -> None:
         loop = asyncio.get_running_loop()

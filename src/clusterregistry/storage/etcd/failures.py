@@ -9,6 +9,7 @@ from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
 
 _COMPACTED = "required revision has been compacted"
 _FUTURE = "required revision is a future revision"
+_LEASE_ENDED = "requested lease not found"
 _TOO_LARGE = ("request is too large", "message larger than max")
 _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _DENIED = "permission denied"
@@ -82,6 +83,10 @@ class NotYetError(StorageError):
     """The revision that was asked for is in the future."""
 
 
+class LeaseEndedError(StorageError):
+    """There is no such lease any longer, nor anything that hung on it."""
+
+
 class TooLargeError(StorageError):
     """A write that etcd never takes. It says nothing about others."""
 
@@ -113,6 +118,8 @@ def translated(error: RpcError, shown: str, *, unsure: bool) -> StorageError:
         return CompactedError(error.details)
     if _says(error, _FUTURE):
         return NotYetError(error.details)
+    if _says(error, _LEASE_ENDED):
+        return LeaseEndedError(error.details)
     if _says(error, *_TOO_LARGE):
         return TooLargeError(error.details)
     general = _GENERAL.get(error.code, (error.code.name, ""))
