@@ -385,6 +385,20 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
     assert store._claim.revision > before
 
 
+async def test_a_copy_of_a_claim_is_none(settings: EtcdSettings) -> None:
+    """As etcdctl make-mirror leaves it: without its lease, so it would never end."""
+    async with opened(settings) as storage:
+        copied = messages.TxnRequest(success=[{"request_put": {"key": storage._claim._key}}])
+        await storage._endpoints.call("txn", copied)
+        begun = time.monotonic()
+        revision = await storage.create("/a", b"")
+        with pytest.raises(KeyExists):
+            await storage.create("/a", b"")
+        assert time.monotonic() - begun < claims._GIVE_WAY_SECONDS
+        assert await claimed(storage) > revision
+        await storage.create("/b", b"")
+
+
 # All of it at once
 
 

@@ -63,6 +63,8 @@ class Claim:
     def __init__(self, endpoints: Endpoints, range_: Range, *, listens: Callable[[], bool]) -> None:
         self._endpoints, self._listens = endpoints, listens
         self._key, self._wish = range_.key(INTERNAL + "claim"), range_.key(INTERNAL + "wish")
+        # What hangs on no lease is no claim, but the copy of one that somebody has made by hand: it would never end.
+        self._nobodys = messages.without_lease(self._key)
         self.reading = {"request_range": {"key": self._key}}
         """To be read along with a write that is refused: for ``refuses``."""
         self.revision = 0
@@ -119,7 +121,7 @@ class Claim:
     async def _make(self) -> bool:
         """Whether nobody had it."""
         change = {"request_put": {"key": self._key, "lease": self._lease}}
-        request = messages.TxnRequest(compare=[messages.modified_at(self._key, 0)], success=[change])
+        request = messages.TxnRequest(compare=[self._nobodys], success=[change])
         answer = await self._endpoints.call("txn", request, again=False)
         if answer.succeeded:
             self.revision = int(answer.header.revision)
@@ -180,18 +182,18 @@ class Claim:
     @property
     def condition(self) -> dict[str, Any]:
         """Of a transaction that writes: the claim is ours, or nobody's."""
-        return messages.modified_at(self._key, self.revision)
+        return messages.modified_at(self._key, self.revision) if self.revision else self._nobodys
 
     async def refuses(self, condition: dict[str, Any], found: Any) -> bool:
         """Whether it was for its condition that a write was not done; then the way is clear to try again.
 
         ``found`` is what ``reading`` has found. Raises StorageUnavailable when another's claim stays in the way.
         """
-        revision, lease = (found[0].mod_revision, found[0].lease) if found else (0, 0)
-        expected = condition["mod_revision"]
+        lease = found[0].lease if found else 0
+        revision, expected = found[0].mod_revision if lease else 0, condition.get("mod_revision", 0)
         if revision == expected:
             return False
-        if lease and lease == self._lease:  # it has just been made, and we are yet to hear of it
+        if revision and lease == self._lease:  # it has just been made, and we are yet to hear of it
             self.revision = revision
             return True
         if expected and expected == self.revision:  # it has ended before its time
@@ -215,7 +217,7 @@ class Claim:
         while loop.time() < deadline and not self._closed:
             self._freed.clear()
             wish = {"request_put": {"key": self._wish}}
-            request = messages.TxnRequest(compare=[messages.modified_at(self._key, 0)], failure=[wish])
+            request = messages.TxnRequest(compare=[self._nobodys], failure=[wish])
             if (await self._endpoints.call("txn", request)).succeeded:
                 return
             with suppress(TimeoutError):
@@ -237,9 +239,10 @@ class Claim:
             if event.kv.key == self._wish:
                 self._put_off(_NOT_SOON)
                 self.give_up()
-            elif event.kv.key == self._key and event.type == messages.DELETE:
-                self._freed.set()
-                if self.revision and event.kv.mod_revision > self.revision:
+            elif event.kv.key == self._key:
+                if event.type == messages.DELETE:
+                    self._freed.set()
+                if 0 < self.revision < event.kv.mod_revision:
                     self.give_up()
 
 

@@ -18,7 +18,7 @@ _TABLE = {
     "DeleteRangeResponse": "header:1:ResponseHeader",
     "RequestOp": "request_range:1:RangeRequest request_put:2:PutRequest request_delete_range:3:DeleteRangeRequest",
     "ResponseOp": "response_range:1:RangeResponse",
-    "Compare": "result:1:int32 target:2:int32 key:3:bytes mod_revision:6:int64",
+    "Compare": "result:1:int32 target:2:int32 key:3:bytes mod_revision:6:int64 lease:8:int64",
     "TxnRequest": "compare:1:[]Compare success:2:[]RequestOp failure:3:[]RequestOp",
     "TxnResponse": "header:1:ResponseHeader succeeded:2:bool responses:3:[]ResponseOp",
     "CompactionRequest": "revision:1:int64 physical:2:bool",
@@ -69,7 +69,15 @@ DELETE = 1
 MOD = 2
 """The target of a comparison: the revision of a key's last change, 0 for a key that is not there."""
 
+LEASE = 4
+"""The same: the lease that a key hangs on, 0 for a key that is not there or hangs on none."""
+
 
 def modified_at(key: bytes, revision: int) -> dict[str, Any]:
     """The condition of a transaction that a key's last change was at a revision (0: it is not there)."""
     return {"target": MOD, "key": key, "mod_revision": revision}
+
+
+def without_lease(key: bytes) -> dict[str, Any]:
+    """The condition of a transaction that a key is not there, or hangs on no lease."""
+    return {"target": LEASE, "key": key, "lease": 0}
