@@ -385,6 +385,22 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
     assert store._claim.revision > before
 
 
+async def test_after_a_failure_that_nobody_expects_the_claim_is_made_anew(
+    store: EtcdStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keep, before = store._claim._keep, store._claim.revision
+
+    async def fails() -> None:
+        monkeypatch.setattr(store._claim, "_keep", keep)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(store._claim, "_keep", fails)
+    store._claim.give_up()
+    await eventually(lambda: "ZeroDivisionError" in caplog.text)
+    await claimed(store)
+    assert store._claim.revision > before
+
+
 async def test_a_copy_of_a_claim_is_none(settings: EtcdSettings) -> None:
     """As etcdctl make-mirror leaves it: without its lease, so it would never end."""
     async with opened(settings) as storage:

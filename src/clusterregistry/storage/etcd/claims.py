@@ -103,6 +103,8 @@ class Claim:
                     await self._hold()
             except (StorageError, RpcError, DecodeError, TimeoutError) as error:
                 _log.debug("the claim was lost, or could not be made: %s", error)
+            except Exception:  # noqa: BLE001 - the next one may do better; without any, reads ask for ever and nobody knows why
+                _log.exception("making or keeping the claim failed")
             finally:
                 self._certain_until = 0.0
             await self.let_go()
