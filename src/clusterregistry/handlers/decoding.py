@@ -193,10 +193,18 @@ def tidy(scope: KindScope, obj: Object, *, warn: Warn, known: Object | None = No
     obj["metadata"] = metadata
     if scope.version.decode:
         return unknown + scope.version.decode(obj)
+    changed = {name: part for name, part in obj.items() if before.get(name, _ABSENT) is not part} if known else obj
+    if not scope.structural.is_tidy(changed):
+        unknown += _pruned(scope, obj, before, warn=warn)
+    return unknown
+
+
+def _pruned(scope: KindScope, obj: Object, before: Object, *, warn: Warn) -> list[str]:
+    """Drops, in place, what the schema does not know from all that is not shared with ``before``; returns its paths."""
     untouched = {name: obj.pop(name) for name, part in before.items() if obj.get(name, _ABSENT) is part}
     for text in scope.structural.rename_old_spellings(obj):
         warn(text)
-    unknown += scope.structural.prune(obj)
+    unknown = scope.structural.prune(obj)
     obj.update(untouched)
     return unknown
 

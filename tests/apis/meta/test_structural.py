@@ -293,3 +293,68 @@ def test_pruning_once_is_enough(obj: dict[str, Any]) -> None:
     again = copy.deepcopy(obj)
     assert STRUCTURAL.prune(again) == []
     assert again == obj
+
+
+GOOD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "K",
+    "metadata": {"anything": None},
+    "spec": {
+        "id": "a",
+        "on": True,
+        "tags": ["a", "b"],
+        "map": {"a": "b"},
+        "servers": [{"range": "10.0.0.0/8", "port": 443}, {}],
+        "nested": {"name": "x"},
+    },
+    "status": {"conditions": [{"type": "a"}], "total": 1, "sizes": {"cpu": "1", "pods": 5}},
+}
+
+
+def test_what_needs_neither_renaming_nor_pruning_is_known_to_be_tidy() -> None:
+    assert STRUCTURAL.is_tidy(GOOD)
+
+
+def test_values_of_the_wrong_plain_type_are_tidy_and_left_to_validation() -> None:
+    assert STRUCTURAL.is_tidy({"spec": {"id": 5, "nested": "x", "servers": True}})
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"extra": "a"},
+        {"kind": None},
+        {"spec": None},
+        {"spec": []},
+        {"spec": {"id": None}},
+        {"spec": {"id": {}}},
+        {"spec": {"nested": {"zone": "z"}}},
+        {"spec": {"servers": [{"Range": "10.0.0.0/8"}]}},
+        {"spec": {"servers": [{"port": 443.0}]}},
+        {"spec": {"map": {"a": None}}},
+        {"spec": {"map": {"a": {"b": "c"}}}},
+        {"spec": {"tags": [{"a": "b"}]}},
+        {"status": {"total": 1.0}},
+        {"status": {"sizes": {"cpu": 1.0}}},
+    ],
+)
+def test_what_may_need_it_is_not(obj: dict[str, Any]) -> None:
+    assert not STRUCTURAL.is_tidy(obj)
+
+
+whole_objects = st.builds(
+    lambda common, parts: common | parts,
+    st.dictionaries(st.sampled_from(["apiVersion", "kind", "metadata", "extra"]), json_values.scalars, max_size=2),
+    objects,
+)
+
+
+@settings(max_examples=500)
+@given(whole_objects)
+@example(GOOD)
+def test_in_what_is_tidy_nothing_is_renamed_pruned_or_changed(obj: dict[str, Any]) -> None:
+    if STRUCTURAL.is_tidy(obj):
+        before = repr(obj)  # unlike ==, it tells 1 from 1.0
+        assert STRUCTURAL.rename_old_spellings(obj) == []
+        assert STRUCTURAL.prune(obj) == []
+        assert repr(obj) == before

@@ -13,6 +13,7 @@ from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.structural_lists import compile_list_check
 from clusterregistry.apis.meta.structural_pruning import compile_pruner, compile_renamer
+from clusterregistry.apis.meta.structural_tidiness import compile_tidiness
 from clusterregistry.apis.meta.structural_validation import compile_check, problems_as_errors
 
 Object = dict[str, Any]
@@ -28,6 +29,10 @@ class Structural:
         parts = {name: schema.fields[name] for name in self._parts}
         self._prune = compile_pruner(schemas.Object(fields=parts), untouched=_COMMON)
         self._rename = compile_renamer(schema)
+        self.is_tidy = compile_tidiness(
+            schemas.Object(fields=parts, old_spellings=schema.old_spellings), untouched=_COMMON
+        )
+        """Whether an object is known to be such that ``rename_old_spellings`` and ``prune`` do and return nothing."""
         self._checks = {name: compile_check(part) for name, part in parts.items()}
         self._list_checks = {name: check for name, part in parts.items() if (check := compile_list_check(part))}
 
