@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterregistry.apis.meta import object_meta
 from clusterregistry.apis.meta.object_meta import MetadataError, decode, deduplicate_owner_references
 from tests.apis import json_values
 
@@ -171,3 +172,48 @@ def test_what_is_still_the_very_same_value_is_not_decoded_again() -> None:
     assert patched["ownerReferences"] is known["ownerReferences"]
     with pytest.raises(MetadataError):
         decode({**known, "labels": {"a": 1}}, known)
+
+
+ENTRY = {
+    "manager": "m",
+    "operation": "Update",
+    "apiVersion": "v1",
+    "time": "2020-01-01T00:00:00Z",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:x": {}},
+}
+
+odd_entries = st.builds(
+    lambda change, less: {key: value for key, value in {**ENTRY, **change}.items() if key not in less},
+    st.dictionaries(
+        st.sampled_from([*ENTRY, "subresource", "odd"]),
+        st.sampled_from(["", "x", "0001-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00"]) | json_values.values,
+        max_size=2,
+    ),
+    st.sets(st.sampled_from([*ENTRY]), max_size=2),
+)
+
+
+def test_an_entry_of_managed_fields_as_we_write_it_stays_as_it_is() -> None:
+    decoded = decode({"managedFields": [ENTRY]}).metadata["managedFields"]
+    assert decoded == [ENTRY]
+    assert decoded[0] is not ENTRY
+
+
+@given(odd_entries)
+def test_an_entry_that_seems_normal_decodes_to_itself(entry: dict[str, Any]) -> None:
+    expected: Any = None
+    with pytest.MonkeyPatch.context() as patch, suppress(MetadataError):
+        patch.setattr(object_meta, "_is_normal_entry", lambda _entry: False)
+        expected = decode({"managedFields": [entry]})
+    found: Any = None
+    with suppress(MetadataError):
+        found = decode({"managedFields": [entry]})
+    assert found == expected
+
+
+@given(st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=3), max_size=3))
+def test_maps_of_texts_are_copied_and_nulls_in_them_are_empty(labels: dict[str, Any]) -> None:
+    decoded = decode({"labels": labels}).metadata.get("labels", {})
+    assert decoded == {key: value or "" for key, value in labels.items()}
+    assert decoded is not labels

@@ -15,6 +15,7 @@ Metadata = dict[str, Any]
 
 _ABSENT: Any = object()
 _INT64 = range(-(2**63), 2**63)
+_TEXT = frozenset((str,))
 
 
 class MetadataError(ShapeError):
@@ -44,15 +45,18 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
         return Decoded({}, unknown)
     if type(metadata) is not dict:
         raise MetadataError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
-    before = known or {}
-    decoded = {key: given for key, given in metadata.items() if given is before.get(key, _ABSENT)}
-    for key in sorted(metadata.keys() - decoded.keys()):
+    decoded = _kept(metadata, known) if known else {}
+    for key in sorted(metadata.keys() - decoded.keys() if decoded else metadata):
         field = _FIELDS.get(key)
         if field is None:
             unknown.append(f"metadata.{key}")
         elif (value := field(metadata[key], key, unknown)) is not None:
             decoded[key] = value
     return Decoded(decoded, unknown)
+
+
+def _kept(metadata: Metadata, known: Metadata) -> Metadata:
+    return {key: given for key, given in metadata.items() if given is known.get(key, _ABSENT)}
 
 
 def deduplicate_owner_references(metadata: Metadata, *, patched: bool = False) -> list[str]:
@@ -136,6 +140,8 @@ def _string_map(value: Any, path: str, _unknown: list[str]) -> dict[str, str] | 
         return None
     if type(value) is not dict:
         raise _mismatch(value, path, "map[string]string")
+    if _TEXT.issuperset(map(type, value.values())):
+        return {**value} or None
     for item in value.values():
         if type(item) is not str and item is not None:
             raise _mismatch(item, path, "string")
@@ -186,6 +192,8 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
     if value is not None and type(value) is not dict:
         raise _mismatch(value, "managedFields", "v1.ManagedFieldsEntry")
     given = value or {}
+    if _is_normal_entry(given):
+        return {**given}
     if not given.keys() <= _MANAGED_FIELDS_ENTRY.keys():
         unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
     return {
@@ -193,6 +201,19 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
         for key, path_of_field, field in _ENTRY_FIELDS
         if key in given and (item := field(given[key], path_of_field, unknown)) is not None
     }
+
+
+def _is_normal_entry(given: dict[str, Any]) -> bool:
+    """Whether an entry is as we write them. Clients send back what they got, with some entries of each object."""
+    types = [*map(type, given.values())]
+    return (
+        given.keys() <= _MANAGED_FIELDS_ENTRY.keys()
+        and type(given.get("fieldsV1")) is dict
+        and types.count(str) == len(types) - 1
+        and all(given.values())
+        and given.get("time", times.ZERO) != times.ZERO
+        and times.is_usual(given["time"]) is not None
+    )
 
 
 def _operation(value: Any, path: str, unknown: list[str]) -> str | None:
