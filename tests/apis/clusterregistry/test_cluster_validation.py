@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterregistry.apis.clusterregistry.v1alpha1 import validation
 from clusterregistry.apis.clusterregistry.v1alpha1.types import CLUSTER
 from clusterregistry.apis.clusterregistry.v1alpha1.validation import (
     ca_bundle_error,
@@ -67,6 +69,19 @@ def test_hosts_addresses_and_urls_are_server_addresses(address: str) -> None:
 )
 def test_anything_else_is_not(address: str) -> None:
     assert server_address_error(address) != ""
+
+
+@settings(max_examples=1000)
+@given(
+    st.from_regex(validation._USUAL_ADDRESS, fullmatch=True)
+    | st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){2,4}(:[0-9]{0,6})?\n?", fullmatch=True)
+    | st.text(alphabet="ab.:-_019\n", max_size=20)
+)
+def test_what_seems_to_be_a_usual_address_is_one(address: str) -> None:
+    found = server_address_error(address)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation, "_USUAL_ADDRESS", re.compile("(?!)"))
+        assert server_address_error(address) == found
 
 
 @pytest.mark.parametrize("cidr", ["0.0.0.0/0", "10.0.0.0/8", "10.1.2.3/8", "::/0", "2001:db8::/32"])

@@ -24,6 +24,13 @@ _HIGHEST_PORT = 65535
 _HOSTNAME = re.compile(
     r"(?:[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.?"
 )
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_USUAL_ADDRESS = re.compile(
+    rf"(?:{_OCTET}(?:\.{_OCTET}){{3}}|(?![0-9.]*(?::|$))(?:{_HOSTNAME.pattern}))(?::[1-9][0-9]{{0,3}})?"
+)
+"""An IPv4 address or a name, maybe with a low port. What it does not match may still be good; of what it matches only
+the length has to be looked at."""
+
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
 _HOST_AND_PORT = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::([0-9]{1,5}))?")
 """An address in brackets, or a host; and a port."""
@@ -59,6 +66,8 @@ def validate_spec_update(cluster: dict[str, Any], old: dict[str, Any]) -> list[F
 
 def server_address_error(address: str) -> str:
     """Why ``address`` is no host, host:port, IP, IP:port or http(s) URL; empty when it is one."""
+    if len(address) <= _HOST_LIMIT and _USUAL_ADDRESS.fullmatch(address):
+        return ""
     if "://" in address:
         return _url_error(address)
     if _is_host_and_port(address) or _is_ip(address):
