@@ -42,6 +42,7 @@ def settings(etcd: EtcdCluster) -> EtcdSettings:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_FIRST", 0.02)
     monkeypatch.setattr(claims, "_SOON", 0.02)
 
 
@@ -203,6 +204,20 @@ async def test_reads_of_others_do_not_disturb_the_claim(store: EtcdStorage, seco
     assert store.known_revision() is not None
     assert second.known_revision() is None
     await cacher.close()
+
+
+async def test_who_hears_others_write_makes_no_claim(settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_FIRST", 0.5)
+    async with opened(settings) as first, opened(settings) as second:
+        written = await first.create("/a", b"")
+        await second.wait_for(written)
+        await asyncio.sleep(1.5)
+        assert second.known_revision() is None
+        assert first.known_revision() is not None  # it has heard of nobody else
+        monkeypatch.setattr(claims, "_NOT_SOON", 0.0)
+        await second.update("/a", b"", expected=written)
+        await settled(first)
+        assert first.known_revision() is None
 
 
 async def test_who_gave_way_makes_the_claim_again_later(

@@ -33,11 +33,15 @@ another one, and prolongs leases all the same: the rest is more than the time in
 
 _PROLONG_SECONDS = 0.4
 
+_FIRST = 5.0
+"""Seconds until the claim is made at the start: that of a predecessor has ended by then, and others were heard of."""
+
 _SOON = 1.0
-"""Seconds until the claim is made: at the start, and after something went wrong."""
+"""The same after something went wrong."""
 
 _NOT_SOON = 60.0
-"""The same after another replica wanted to write, or had the claim: it will want to again."""
+"""The same after another replica wrote, wanted to, or had the claim: it will want to again, and should not have to wait
+for our lease to end if something becomes of us meanwhile."""
 
 _GIVE_WAY_SECONDS = 0.5
 """How long to wait for a holder that is there: it takes milliseconds."""
@@ -94,7 +98,7 @@ class Claim:
 
         Then nothing is let go: where a loop comes to its end there are no connections left for that.
         """
-        self._put_off(_SOON)
+        self._put_off(_FIRST)
         while True:
             await self._wait_until_due()
             self._over.clear()
@@ -235,12 +239,16 @@ class Claim:
 
     # Hearing of others
 
+    def give_way(self) -> None:
+        """Somebody else writes, or wants to."""
+        self._put_off(_NOT_SOON)
+        self.give_up()
+
     def heard(self, events: Iterable[Any]) -> None:
         """Events of etcd, whatever they are about."""
         for event in events:
             if event.kv.key == self._wish:
-                self._put_off(_NOT_SOON)
-                self.give_up()
+                self.give_way()
             elif event.kv.key == self._key:
                 if event.type == messages.DELETE:
                     self._freed.set()
