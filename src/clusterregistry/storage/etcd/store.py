@@ -216,8 +216,8 @@ class EtcdStorage:
         self._newest_event = events[-1].kv.mod_revision
         if len(own) < len(events):
             self._claim.heard(events)
-        if own and own[-1].revision > self._writer.answered and not self._writer.under_way:
-            self._claim.give_way()  # that was not ours
+        if own and not self._writer.may_be_ours(own[-1].revision):
+            self._claim.give_way()
         self._publisher.publish(own)
         self.progressed(self._newest_event)
 

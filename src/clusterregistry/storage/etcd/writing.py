@@ -42,8 +42,14 @@ class Writer:
         self.under_way = 0
         """Writes of objects that are not answered."""
         self._idle = asyncio.Event()
+        self._unclear_until = 0.0
         self.answered = 0
         """The revision of the last write of an object that was."""
+
+    def may_be_ours(self, revision: int) -> bool:
+        """Whether a change that is heard of can be a write of ours: answered, on its way, or without an answer."""
+        unclear = self.under_way or asyncio.get_running_loop().time() < self._unclear_until
+        return bool(unclear) or revision <= self.answered
 
     async def create(self, key: str, value: bytes) -> int:
         key.encode()  # a name without UTF-8 form can be asked for, but not written
@@ -116,6 +122,7 @@ class Writer:
             raise ValueTooLarge(key, size=size, remedy=_LARGER) from None
         except BaseException:
             self._claim.give_up()
+            self._unclear_until = asyncio.get_running_loop().time() + _WRITE_SECONDS
             raise
 
     async def _transact(self, request: Any, *, again: bool) -> Any:
