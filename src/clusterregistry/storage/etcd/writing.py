@@ -1,4 +1,4 @@
-"""Writes: each is one transaction on the revision of its key, and is sent once.
+"""Writes: each is one transaction on the revision of its key, and is sent once, unless the claim of another refused it.
 
 A transaction whose answer is lost may have happened, or may still happen. That cannot be found out: even the very value
 that was to be written can be another's. So the caller is told that it is not known, and decides for itself.
@@ -48,8 +48,9 @@ class Writer:
 
     def may_be_ours(self, revision: int) -> bool:
         """Whether a change that is heard of can be a write of ours: answered, on its way, or without an answer."""
-        unclear = self.under_way or asyncio.get_running_loop().time() < self._unclear_until
-        return bool(unclear) or revision <= self.answered
+        if revision <= self.answered or self.under_way:
+            return True
+        return asyncio.get_running_loop().time() < self._unclear_until
 
     async def create(self, key: str, value: bytes) -> int:
         key.encode()  # a name without UTF-8 form can be asked for, but not written
