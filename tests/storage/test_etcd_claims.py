@@ -216,12 +216,15 @@ async def test_reads_of_others_do_not_disturb_the_claim(store: EtcdStorage, seco
 async def test_where_several_write_nobody_makes_a_claim(
     settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "_FIRST", 0.5)
+    monkeypatch.setattr(claims, "_FIRST", 60.0)  # so that neither has a claim when it hears of the other
+    monkeypatch.setattr(claims, "_NOT_SOON", 3600.0)
     async with opened(settings) as first, opened(settings) as second:
         written = await first.create("/a", b"")
+        await second.wait_for(written)
         await first.wait_for(await second.update("/a", b"", expected=written))
-        await asyncio.sleep(1.5)
-        assert first._claim.revision == second._claim.revision == 0
+        soon = asyncio.get_running_loop().time() + claims._FIRST
+        assert first._claim._not_before > soon
+        assert second._claim._not_before > soon
 
 
 async def test_who_gave_way_makes_the_claim_again_later(
