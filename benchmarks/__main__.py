@@ -64,7 +64,7 @@ def _add_to_compare(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("--time", type=_positive, default=0.5, help="factor on all durations; default 0.5")
     compare.add_argument("--rounds", type=_count, default=2, help="default 2")
     compare.add_argument(
-        "--minutes", type=_positive, default=15.0, help="second rounds are left out beyond; default 15"
+        "--minutes", type=_positive, default=25.0, help="no second or repeated rounds beyond; default 25"
     )
     compare.add_argument("--servers", default=",".join(servers.NAMES), help="some of them, in the order of a round")
     compare.add_argument("--objects", type=_count, default=10_000, help="of the start-up; default 10000")

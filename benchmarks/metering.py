@@ -19,6 +19,9 @@ from benchmarks.targets import Target
 Record = dict[str, Any]
 """One measurement, as it stands in the results."""
 
+NOISY = 20.0
+"""Percent of a core that others may take before a measurement counts as disturbed."""
+
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _QUIET_SECONDS, _QUIET_SHARE = 0.15, 0.15

@@ -21,6 +21,10 @@ class Progress:
     def done(self, part: float) -> None:
         self._done += part
 
+    def added(self, part: float) -> None:
+        """Is to be done as well."""
+        self._total += part
+
     def dropped(self, part: float) -> None:
         """Is not going to be done."""
         self._total -= part

@@ -7,13 +7,11 @@ from benchmarks import goals, plots, servers
 from benchmarks.goals import Judged, median_of, ratio_of, short
 from benchmarks.growth_report import growth_report, judge_growth
 from benchmarks.markdown import table
-from benchmarks.metering import Record
+from benchmarks.metering import NOISY, Record
 from benchmarks.results import ETCD_ITSELF, Results
 
 FILE = "RESULTS.md"
 STARTUP = "startup"
-NOISY = 20.0
-"""Percent of a core that others may take before a figure is marked."""
 
 _ENGINES = {servers.SQLITE: "SQLite", servers.ETCD: "etcd"}
 _HOW_TO_READ = """\
@@ -21,9 +19,10 @@ CPU is the processor time of all processes of a server for one request, for `wat
 one watch. The ratio is the peer's to ours, of the medians; behind it the lowest and the highest ratio of the rounds,
 which is the noise. Throughput is ours in terms of the peer's, as far as the client, which shares the cores, lets it be
 seen. *Others* is what other processes took meanwhile, in percent of one core, the idle servers of the comparison
-included; an exclamation mark stands where that is above {noisy:.0f}, and such figures should not be quoted. Absolute
-figures mean little on a shared machine, ratios measured within seconds of each other do. A name ends with the number
-of connections (`c16`), for `watch` with the number of watches and the rate of writes."""
+included. A round in which that is above {noisy:.0f} is made again, as far as time allows, and the one with less of it
+counts, whatever it found; where it stays above there is an exclamation mark, and such figures should not be quoted.
+Absolute figures mean little on a shared machine, ratios measured within seconds of each other do. A name ends with the
+number of connections (`c16`), for `watch` with the number of watches and the rate of writes."""
 
 
 def write(results: Results, directory: Path) -> Path:

@@ -64,9 +64,14 @@ class Results:
     def add(self, scenario: str, server: str, record: Record) -> None:
         self.scenarios.setdefault(scenario, {}).setdefault(server, []).append(reduced(record))
 
-    def failed(self, scenario: str, server: str, why: str) -> None:
-        """With the first line of why: what follows is a log, and names places on a machine."""
-        self.add(scenario, server, {"failed": (why.splitlines() or ["?"])[0][:300]})
+    def replace(self, scenario: str, server: str, number: int, record: Record) -> None:
+        """In place of what was added at the so many-th time, counted from 0."""
+        self.scenarios[scenario][server][number] = reduced(record)
+
+
+def failure(why: str) -> Record:
+    """With the first line of why: what follows is a log, and names places on a machine."""
+    return {"failed": (why.splitlines() or ["?"])[0][:300]}
 
 
 def reduced(record: Record) -> Record:

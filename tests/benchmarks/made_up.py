@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.results import Results
+from benchmarks.results import Results, failure
 
 
 def record(
@@ -26,7 +26,7 @@ def some_results() -> Results:
     results.add("create/c16", "etcd", record(600, rps=1500))
     results.add("mixed", "peer", record(8000, cpu_pct=95.0))
     results.add("mixed", "sqlite", record(1000, cpu_pct=11.0))
-    results.failed("mixed", "etcd", "no answer for 30 s\n/some/where: a log")
+    results.add("mixed", "etcd", failure("no answer for 30 s\n/some/where: a log"))
     results.add("startup", "peer", started(5.0, 340.0, 1300.0))
     results.add("startup", "sqlite", started(0.4, 60.0, 150.0))
     results.document["growth"] = {

@@ -103,7 +103,7 @@ def _separators(body: bytes) -> int:
 
 
 def _openings(body: bytes) -> int:
-    """How many maps and lists a document may have. (Looking for both at once takes half the time of two counts.)"""
+    """How many maps and lists a document may have. Looking for both at once takes half the time of two counts."""
     return len(body) - len(body.translate(None, b"{["))
 
 
