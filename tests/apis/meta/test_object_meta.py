@@ -5,11 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.apis.meta import object_meta
 from clusterregistry.apis.meta.object_meta import MetadataError, decode, deduplicate_owner_references
+from clusterregistry.apis.meta.usual_metadata import is_usual
 from tests.apis import json_values
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}
@@ -183,37 +184,59 @@ ENTRY = {
     "fieldsV1": {"f:x": {}},
 }
 
+USUAL = {
+    "annotations": {"a": "b"},
+    "creationTimestamp": "2020-01-01T00:00:00Z",
+    "generateName": "a-",
+    "generation": 3,
+    "labels": {"a": ""},
+    "managedFields": [ENTRY, {**ENTRY, "subresource": "status"}],
+    "name": "a",
+    "namespace": "a",
+    "resourceVersion": "1",
+    "selfLink": "/a",
+    "uid": "u",
+}
+_TIMES = ["0001-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00", "2020-01-01T00:00:00Z\n", "2020-02-30T00:00:00Z"]
+_odd: st.SearchStrategy[Any] = st.sampled_from(
+    ["", "x", "\ud800", {}, [], None, 0, 1.0, True, 2**63, {"a": None}, [{}], *_TIMES]
+)
+
 odd_entries = st.builds(
     lambda change, less: {key: value for key, value in {**ENTRY, **change}.items() if key not in less},
-    st.dictionaries(
-        st.sampled_from([*ENTRY, "subresource", "odd"]),
-        st.sampled_from(["", "x", "0001-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00"]) | json_values.values,
-        max_size=2,
-    ),
+    st.dictionaries(st.sampled_from([*ENTRY, "subresource", "odd"]), _odd | json_values.values, max_size=2),
     st.sets(st.sampled_from([*ENTRY]), max_size=2),
+)
+odd_metadata = st.builds(
+    lambda change, less: {key: value for key, value in {**USUAL, **change}.items() if key not in less},
+    st.dictionaries(st.sampled_from([*USUAL, "finalizers", "odd"]), _odd | json_values.values, max_size=2)
+    | st.builds(lambda entry: {"managedFields": [ENTRY, entry]}, odd_entries),
+    st.sets(st.sampled_from([*USUAL]), max_size=9),
 )
 
 
-def test_an_entry_of_managed_fields_as_we_write_it_stays_as_it_is() -> None:
-    decoded = decode({"managedFields": [ENTRY]}).metadata["managedFields"]
-    assert decoded == [ENTRY]
-    assert decoded[0] is not ENTRY
+def test_metadata_as_we_write_it_is_recognised() -> None:
+    assert is_usual(USUAL)
+    assert decode(USUAL) == (USUAL, [])
 
 
-@given(odd_entries)
-def test_an_entry_that_seems_normal_decodes_to_itself(entry: dict[str, Any]) -> None:
-    expected: Any = None
-    with pytest.MonkeyPatch.context() as patch, suppress(MetadataError):
-        patch.setattr(object_meta, "_is_normal_entry", lambda _entry: False)
-        expected = decode({"managedFields": [entry]})
-    found: Any = None
-    with suppress(MetadataError):
-        found = decode({"managedFields": [entry]})
-    assert found == expected
+@given(odd_metadata)
+@settings(max_examples=1000)
+def test_what_is_recognised_decodes_to_itself(metadata: dict[str, Any]) -> None:
+    """Without being recognised, that is; and what is not recognised decodes as it did."""
+    recognised = is_usual(metadata)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(object_meta, "is_usual", lambda _metadata: False)
+        try:
+            expected: Any = decode(metadata)
+        except MetadataError as error:
+            expected = error
+    if recognised:
+        assert expected == (metadata, [])
+        assert all(type(value) is type(metadata[key]) for key, value in expected.metadata.items())  # 1 is not 1.0
 
 
 @given(st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=3), max_size=3))
-def test_maps_of_texts_are_copied_and_nulls_in_them_are_empty(labels: dict[str, Any]) -> None:
+def test_nulls_in_maps_of_texts_are_empty(labels: dict[str, Any]) -> None:
     decoded = decode({"labels": labels}).metadata.get("labels", {})
     assert decoded == {key: value or "" for key, value in labels.items()}
-    assert decoded is not labels

@@ -301,22 +301,25 @@ GOOD: dict[str, Any] = {
     "metadata": {"anything": None},
     "spec": {
         "id": "a",
+        "bundle": "YWJj",
         "on": True,
         "tags": ["a", "b"],
         "map": {"a": "b"},
         "servers": [{"range": "10.0.0.0/8", "port": 443}, {}],
         "nested": {"name": "x"},
     },
-    "status": {"conditions": [{"type": "a"}], "total": 1, "sizes": {"cpu": "1", "pods": 5}},
+    "status": {
+        "conditions": [{"type": "a", "status": "True", "at": "2026-01-02T03:04:05Z"}],
+        "total": 1,
+        "count": -(2**31),
+        "sizes": {"cpu": "1", "pods": 5},
+        "pairs": [{"a": "x"}],
+    },
 }
 
 
 def test_what_needs_neither_renaming_nor_pruning_is_known_to_be_tidy() -> None:
     assert STRUCTURAL.is_tidy(GOOD)
-
-
-def test_values_of_the_wrong_plain_type_are_tidy_and_left_to_validation() -> None:
-    assert STRUCTURAL.is_tidy({"spec": {"id": 5, "nested": "x", "servers": True}})
 
 
 @pytest.mark.parametrize(
@@ -358,3 +361,50 @@ def test_in_what_is_tidy_nothing_is_renamed_pruned_or_changed(obj: dict[str, Any
         assert STRUCTURAL.rename_old_spellings(obj) == []
         assert STRUCTURAL.prune(obj) == []
         assert repr(obj) == before
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where there is anything in a value."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place, *(found for key, item in below for found in _places(item, (*place, key)))]
+
+
+def _with(place: tuple[Any, ...], given: Any) -> dict[str, Any]:
+    """The good object with something else in one place."""
+    changed: Any = copy.deepcopy(GOOD)
+    *way, last = place
+    holder = changed
+    for step in way:
+        holder = holder[step]
+    holder[last] = given
+    return changed  # type: ignore[no-any-return]
+
+
+_ODD: list[Any] = [None, True, 0, 1, -1, 1.0, 1.5, 2**31, 2**63, 2**70, "", "a", "True", "YWJj===", "YQ", "a" * 6]
+_ODD += ["a\n", "2026-02-29T00:00:00Z", "2026-01-02T03:04:05Z\n", "\u0662026-01-02T03:04:05Z", "\ud800"]
+_ODD += [[], {}, [{}], {"a": None}]
+
+
+@given(st.sampled_from([place for place in _places(GOOD) if place]), st.sampled_from(_ODD) | json_values.scalars)
+@settings(max_examples=1000)
+def test_in_what_is_recognised_nothing_is_wrong(place: tuple[Any, ...], given: Any) -> None:
+    """It is a second opinion on what the checks find, and may only err in being too strict."""
+    obj = _with(place, given)
+    for part, recognise in STRUCTURAL._recognise.items():
+        if recognise(obj.get(part)):
+            assert STRUCTURAL._checks[part](obj[part]) is None
+            assert STRUCTURAL.prune({part: copy.deepcopy(obj[part])}) == []
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+def test_a_good_part_is_recognised(part: str) -> None:
+    assert STRUCTURAL._recognise[part](GOOD[part])
+
+
+def test_what_a_type_cannot_say_is_never_recognised() -> None:
+    """An enumeration of times may hold what is none: both would have to be looked at."""
+    at = String(enum=("2026-01-02T03:04:05Z", "today"), format="date-time")
+    both = Structural(Object(fields={"spec": Object(fields={"at": at})}))
+    assert not any(both._recognise["spec"]({"at": value}) for value in at.enum)
+    assert [str(error) for error in both.validate({"spec": {"at": "2026-01-02T03:04:05Z"}})] == []
+    assert len(both.validate({"spec": {"at": "today"}})) == 1

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apis.meta import times
 from clusterregistry.apis.meta.json_types import ShapeError, json_type
+from clusterregistry.apis.meta.usual_metadata import is_usual
 
 Metadata = dict[str, Any]
 
@@ -23,7 +24,7 @@ class MetadataError(ShapeError):
 
 
 class Decoded(NamedTuple):
-    """``metadata`` is a new dict; ``unknown`` are the paths of the fields that it does not hold."""
+    """``metadata`` is a new dict, of parts that may not be; ``unknown`` are the paths of the fields that it lacks."""
 
     metadata: Metadata
     unknown: list[str]
@@ -41,6 +42,8 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
     ``known``, metadata that was decoded before, is taken as it is.
     """
     unknown: list[str] = []
+    if is_usual(metadata):
+        return Decoded({**metadata}, unknown)
     if metadata is None:
         return Decoded({}, unknown)
     if type(metadata) is not dict:
@@ -192,8 +195,6 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
     if value is not None and type(value) is not dict:
         raise _mismatch(value, "managedFields", "v1.ManagedFieldsEntry")
     given = value or {}
-    if _is_normal_entry(given):
-        return {**given}
     if not given.keys() <= _MANAGED_FIELDS_ENTRY.keys():
         unknown.extend(f"metadata.{path}.{key}" for key in sorted(given) if key not in _MANAGED_FIELDS_ENTRY)
     return {
@@ -201,19 +202,6 @@ def _managed_fields_entry(value: Any, path: str, unknown: list[str]) -> dict[str
         for key, path_of_field, field in _ENTRY_FIELDS
         if key in given and (item := field(given[key], path_of_field, unknown)) is not None
     }
-
-
-def _is_normal_entry(given: dict[str, Any]) -> bool:
-    """Whether an entry is as we write them. Clients send back what they got, with some entries of each object."""
-    types = [*map(type, given.values())]
-    return (
-        given.keys() <= _MANAGED_FIELDS_ENTRY.keys()
-        and type(given.get("fieldsV1")) is dict
-        and types.count(str) == len(types) - 1
-        and all(given.values())
-        and given.get("time", times.ZERO) != times.ZERO
-        and times.is_usual(given["time"]) is not None
-    )
 
 
 def _operation(value: Any, path: str, unknown: list[str]) -> str | None:

@@ -13,8 +13,8 @@ from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.structural_lists import compile_list_check
 from clusterregistry.apis.meta.structural_pruning import compile_pruner, compile_renamer
-from clusterregistry.apis.meta.structural_tidiness import compile_tidiness
-from clusterregistry.apis.meta.structural_validation import compile_check, problems_as_errors
+from clusterregistry.apis.meta.structural_recognition import compile_recognition
+from clusterregistry.apis.meta.structural_validation import Problems, compile_check, problems_as_errors
 
 Object = dict[str, Any]
 
@@ -29,12 +29,18 @@ class Structural:
         parts = {name: schema.fields[name] for name in self._parts}
         self._prune = compile_pruner(schemas.Object(fields=parts), untouched=_COMMON)
         self._rename = compile_renamer(schema)
-        self.is_tidy = compile_tidiness(
+        self._recognise_all = compile_recognition(
             schemas.Object(fields=parts, old_spellings=schema.old_spellings), untouched=_COMMON
         )
-        """Whether an object is known to be such that ``rename_old_spellings`` and ``prune`` do and return nothing."""
+        self._recognise = {
+            name: compile_recognition(part) for name, part in parts.items() if isinstance(part, schemas.Object)
+        }
         self._checks = {name: compile_check(part) for name, part in parts.items()}
         self._list_checks = {name: check for name, part in parts.items() if (check := compile_list_check(part))}
+
+    def is_tidy(self, obj: Object) -> bool:
+        """Whether an object is known to be such that ``rename_old_spellings`` and ``prune`` do and return nothing."""
+        return None not in obj.values() and self._recognise_all(obj)
 
     def rename_old_spellings(self, obj: Object) -> list[str]:
         """Gives former property names their present ones, in place; a warning for each. ``prune`` comes after."""
@@ -54,7 +60,7 @@ class Structural:
         errors: list[FieldError] = []
         duplicates: list[FieldError] = []
         for part in self._changed(obj, old):
-            if problems := self._checks[part](obj[part]):
+            if problems := self._problems(part, obj[part]):
                 errors += problems_as_errors(problems, part=part, named_from=part)
             duplicates += self._duplicates(part, obj[part])
         return errors + duplicates
@@ -66,9 +72,13 @@ class Structural:
         """
         if value is None or value == old:
             return []
-        problems = self._checks[part](value)
+        problems = self._problems(part, value)
         errors = problems_as_errors(problems, part=part, named_from="") if problems else []
         return errors + self._duplicates(part, value)
+
+    def _problems(self, part: str, value: Any) -> Problems:
+        recognise = self._recognise.get(part)
+        return None if recognise and recognise(value) else self._checks[part](value)
 
     def _changed(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
         if old is None:

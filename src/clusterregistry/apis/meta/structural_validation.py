@@ -6,7 +6,6 @@ level puts itself in front of them. So a good object costs neither paths nor lis
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from clusterregistry.apis.meta import field_errors, schemas, times
+from clusterregistry.apis.meta.base64_texts import is_base64
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.schemas import Schema
 
@@ -266,16 +266,6 @@ def printable(value: Any) -> Any:
 _TIME_OF_DAY = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 
 
-def _is_base64(text: str) -> bool:
-    """Standard base64 with padding, and something in it: for go-openapi the empty string is none."""
-    if len(text) % 4 or text.endswith("==="):
-        return False  # padding behind a whole number of groups is not noticed by what follows
-    try:
-        return bool(binascii.a2b_base64(text, strict_mode=True))
-    except ValueError:
-        return False
-
-
 def _is_date_time(text: str) -> bool:
     """As go-openapi checks it: somewhat more lenient than RFC 3339, in either case."""
     if times.is_usual(text):
@@ -291,4 +281,4 @@ def _is_date_time(text: str) -> bool:
     return True
 
 
-_FORMATS: dict[str, Callable[[str], object]] = {"byte": _is_base64, "date-time": _is_date_time}
+_FORMATS: dict[str, Callable[[str], object]] = {"byte": is_base64, "date-time": _is_date_time}

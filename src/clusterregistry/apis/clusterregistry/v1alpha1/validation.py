@@ -5,13 +5,13 @@ Every function takes any JSON value; what has the wrong type is the schema's to 
 
 from __future__ import annotations
 
-import binascii
 import re
 import socket
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from clusterregistry.apis.meta import field_errors
+from clusterregistry.apis.meta.base64_texts import content_of
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.remembering import remembered
 
@@ -92,11 +92,8 @@ def ca_bundle_error(bundle: str) -> str:
     Base64 that the schema refuses, and bytes that are not PEM, pass. Cached, for parsing certificates is dear
     and a fleet shares few authorities.
     """
-    try:
-        decoded = binascii.a2b_base64(bundle, strict_mode=True)
-    except ValueError:
-        return ""
-    if b"-----BEGIN" not in decoded:
+    decoded = content_of(bundle)
+    if decoded is None or b"-----BEGIN" not in decoded:
         return ""
     if _PRIVATE_KEY.search(decoded):
         return "holds a private key; it must hold certificates only, and the key that was sent should be replaced"
