@@ -111,6 +111,17 @@ def test_a_credential_is_warned_of_once_and_accepted() -> None:
     assert MAIN.warnings(cluster(spec=TOKEN), cluster(spec=copy.deepcopy(TOKEN))) == []
 
 
+def test_a_credential_beside_what_changed_is_not_held_against_the_client() -> None:
+    old = cluster(spec=TOKEN)
+    old["metadata"] = {"labels": {"a": "ghp_" + "a1" * 18}, "annotations": {"b": "ghp_" + "a1" * 18}}
+    new = copy.deepcopy(old)
+    new["spec"]["cloudProvider"] = {"name": "aws"}
+    new["metadata"]["labels"]["c"] = new["metadata"]["annotations"]["c"] = "d"
+    assert MAIN.warnings(new, old) == []
+    new["metadata"]["labels"]["c"] = "ghp_" + "b2" * 18
+    assert [text.partition(":")[0] for text in MAIN.warnings(new, old)] == ["metadata.labels[c]"]
+
+
 def test_a_credential_is_rejected_where_the_operator_says_so() -> None:
     strict = ClusterStrategy("reject")
     (error,) = strict.validate(cluster(spec=TOKEN))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 import orjson
+
+from clusterregistry.apis.meta.base64_texts import content_of
 
 SHORTEST = 12
 """No text that is shorter looks like any of the patterns."""
@@ -85,9 +87,23 @@ _LOOKS = (
 )
 
 _HINTS = tuple((hint, look) for look in _LOOKS for hint in look.hints)
-_ANY_HINT = re.compile("|".join(re.escape(hint) for hint, _ in _HINTS))
-_SHORT = 100
-"""Characters up to which one search for all hints is faster than one for each."""
+_SHORTEST_ENCODED = 2 * SHORTEST
+_ORDER = {look: number for number, look in enumerate(_LOOKS)}
+
+
+def _is_capital(hint: str) -> bool:
+    return hint != hint.lower()
+
+
+_CAPITAL_HINTS = tuple((hint, look) for hint, look in _HINTS if _is_capital(hint))
+_SIGNS = '_=-.~"${/'
+_HINTS_BY_SIGN = tuple(
+    (sign, tuple((hint, look) for hint, look in _HINTS if sign in hint and not _is_capital(hint))) for sign in _SIGNS
+)
+_OTHER_HINTS = tuple(
+    (hint, look) for hint, look in _HINTS if not _is_capital(hint) and not any(sign in hint for sign in _SIGNS)
+)
+"""Hints by what they have in common: most texts are in small letters and have few signs, and need few searches."""
 
 _KUBECONFIG_HINT = "Config"
 _KUBECONFIG = re.compile(r"""\bkind["']?\s{0,9}:\s{0,9}["']?Config\b""")
@@ -104,27 +120,40 @@ def credential_in(text: str) -> str:
     return _by_looks(text) or _by_content(text)
 
 
-def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
+def finder_for(texts: Collection[str]) -> Callable[[str], str] | None:
     """``credential_in`` for these texts alone, much faster; None when none of them holds anything.
 
     What none of them has a hint of is looked for in none of them, and one search through all of them finds that out.
     """
-    plain: list[str] = []
-    encoded: list[str] = []
-    for text in texts:
-        (encoded if _is_encoded(text) else plain).append(text)
-    words = "\n".join(plain)
-    looks = _hinted(words, _HINTS) | _hinted("\n".join(encoded), _BARE_HINTS)
+    encoded = {text for text in texts if len(text) >= _SHORTEST_ENCODED and _is_encoded(text)}
+    words = "\n".join([text for text in texts if text not in encoded] if encoded else texts)
+    looks = _hinted(words)
+    for text in encoded:
+        looks |= _bare_hinted(text)
     if not looks and _KUBECONFIG_HINT not in words and not any(map(_encoded_in, encoded)):
         return None
-    return lambda text: _by_looks(text, looks) or _by_content(text)
+    ordered = _in_order(looks)
+    return lambda text: _by_looks(text, ordered) or _by_content(text)
 
 
-def _hinted(text: str, hints: Iterable[tuple[str, _Look]]) -> dict[_Look, None]:
-    """The looks that a text has hints of, in their order."""
-    if len(text) < _SHORT and not _ANY_HINT.search(text):
-        return {}
-    return dict.fromkeys([look for hint, look in hints if hint in text])
+def _in_order(looks: Iterable[_Look]) -> list[_Look]:
+    return sorted(looks, key=_ORDER.__getitem__)
+
+
+def _hinted(text: str) -> set[_Look]:
+    """The looks that a text has hints of."""
+    found = [look for hint, look in _OTHER_HINTS if hint in text]
+    for sign, hints in _HINTS_BY_SIGN:
+        if sign in text:
+            found += [look for hint, look in hints if hint in text]
+    if not text.islower():
+        found += [look for hint, look in _CAPITAL_HINTS if hint in text]
+    return set(found)
+
+
+def _bare_hinted(text: str) -> set[_Look]:
+    """The same for text that is base64 as a whole."""
+    return {look for hint, look in _BARE_HINTS if hint in text}
 
 
 def _by_looks(text: str, looks: Iterable[_Look] = _LOOKS) -> str:
@@ -155,15 +184,15 @@ def _by_content(text: str) -> str:
 
 def _encoded_in(text: str) -> str:
     try:
-        content = _decoded("".join(text.split())).decode()
+        content = (content_of(text) or _decoded("".join(text.split()))).decode()
     except UnicodeDecodeError:
         return ""
-    what = _by_looks(content, _hinted(content, _HINTS))
+    what = _by_looks(content, _in_order(_hinted(content)))
     return f"{what}, encoded" if what else ""
 
 
 def _is_encoded(text: str) -> bool:
-    return len(text) >= 2 * SHORTEST and _BASE64.fullmatch(text.strip()) is not None
+    return len(text) >= _SHORTEST_ENCODED and _BASE64.fullmatch(text.strip()) is not None
 
 
 def _is_token_header(encoded: str) -> bool:

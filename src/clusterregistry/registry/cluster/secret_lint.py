@@ -35,6 +35,7 @@ class Finding(NamedTuple):
     what: str
 
 
+_TEXT = frozenset((str,))
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 _CREDENTIAL_ENDINGS = (
     *("token", "password", "passwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
@@ -87,14 +88,15 @@ def _texts(values: list[Any]) -> list[str]:
     """All texts in JSON values that are long enough to hold anything. Adds to ``values`` what is in them."""
     texts: list[str] = []
     for value in values:  # grows as it is walked: without recursion, as in ``_strings``
-        if type(value) is str:
-            if len(value) >= SHORTEST:
-                texts.append(value)
-        elif type(value) is dict:
-            values.extend(value.values())
+        if type(value) is dict:
+            items = value.values()
+            # Most maps hold nothing but texts: to take these together costs less than to look at each.
+            (texts if _TEXT.issuperset(map(type, items)) else values).extend(items)
         elif type(value) is list:
             values.extend(value)
-    return texts
+        elif type(value) is str:
+            texts.append(value)
+    return [text for text in texts if len(text) >= SHORTEST]
 
 
 def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:

@@ -103,8 +103,10 @@ def _merged_metadata(metadata: Any, old: Object) -> Object:
 
 
 def _changed(value: Any, before: Any) -> Any:
-    """The value, or None where the client did not change it: that is not held against it."""
-    return None if value == before else value
+    """What of a value the client has changed, by its entries; the rest is not held against it."""
+    if not before or type(before) is not dict or type(value) is not dict:
+        return value
+    return {key: item for key, item in value.items() if item != before.get(key)}
 
 
 def _map(value: Any) -> Object:
