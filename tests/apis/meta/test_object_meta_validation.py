@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.names import label_key_errors, label_value_errors
 from clusterregistry.apis.meta.object_meta import MetadataError, decode
-from clusterregistry.apis.meta.object_meta_validation import finalizer_warnings, validate_create, validate_update
+from clusterregistry.apis.meta.object_meta_validation import (
+    finalizer_warnings,
+    validate_annotations,
+    validate_create,
+    validate_labels,
+    validate_update,
+)
 from tests.apis import json_values
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}
@@ -186,3 +193,17 @@ def test_labels_that_were_validated_before_are_not_held_against_an_update() -> N
     metadata["labels"]["good"] = "--"
     assert len(validate_update(metadata, known).whole) == 2
     assert len(validate_create(metadata)) == 4
+
+
+def test_managed_fields_that_were_validated_before_are_not_held_against_an_update() -> None:
+    entry = {"manager": "a" * 200, "operation": "Apply"}
+    old = {"name": "a", "managedFields": [entry]}
+    assert validate_update({"name": "a", "managedFields": [entry]}, old) == ([], [])
+    assert len(validate_update({"name": "a", "managedFields": [{**entry}]}, old).change) == 1
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
+def test_good_labels_and_annotations_are_those_of_which_each_is_good(texts: dict[str, str]) -> None:
+    labels, annotations = validate_labels(texts), validate_annotations(texts)
+    assert bool(labels) == any(label_key_errors(key) or label_value_errors(text) for key, text in texts.items())
+    assert bool(annotations) == any(label_key_errors(key.lower()) for key in texts)

@@ -16,6 +16,9 @@ from clusterregistry.apis.meta.remembering import remembered
 ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all annotation keys and values together."""
 
+_LONGEST_CHARACTER = 4
+"""Bytes, in UTF-8."""
+
 FIELD_MANAGER_LIMIT = 128
 """Bytes of the name of a field manager."""
 
@@ -49,9 +52,12 @@ def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMA
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(metadata, old)
-    for key in _SERVER_SET:
-        if metadata.get(key) != old.get(key):
-            errors.append(field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable"))
+    if [*map(metadata.get, _SERVER_SET)] != [*map(old.get, _SERVER_SET)]:
+        errors += [
+            field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable")
+            for key in _SERVER_SET
+            if metadata.get(key) != old.get(key)
+        ]
     return Changed(_validate_new(metadata, names, common=common), errors + common)
 
 
@@ -117,7 +123,7 @@ def _validate_names(metadata: Metadata, names: NameRule) -> list[FieldError]:
 
 
 def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
-    """What create and update share. Labels and annotations that did not change are known to be good."""
+    """What create and update share. Labels, annotations and managed fields that did not change are known to be good."""
     errors: list[FieldError] = []
     if metadata.get("clusterName"):
         detail = "may not be set; objects are named by metadata.name"
@@ -128,8 +134,11 @@ def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
         errors += validate_annotations(annotations)
     if references := metadata.get("ownerReferences"):
         errors += _validate_owner_references(references)
+    # By identity: who keeps an entry hands it on, and to compare each with each could take a client's choice of time.
+    known_entries = set(map(id, known.get("managedFields", ())))
     for index, entry in enumerate(metadata.get("managedFields", ())):
-        errors += _validate_managed_fields_entry(entry, f"metadata.managedFields[{index}]")
+        if id(entry) not in known_entries:
+            errors += _validate_managed_fields_entry(entry, f"metadata.managedFields[{index}]")
     return errors
 
 
@@ -162,6 +171,8 @@ def validate_labels(
 ) -> list[FieldError]:
     """``known`` are labels that were validated before."""
     errors: list[FieldError] = []
+    if not any(map(label_key_errors, labels)) and not any(map(label_value_errors, labels.values())):
+        return errors
     for key, value in labels.items():
         if known and known.get(key) == value:
             continue
@@ -174,6 +185,11 @@ def validate_labels(
 
 def validate_annotations(annotations: dict[str, str], field: str = "metadata.annotations") -> list[FieldError]:
     errors: list[FieldError] = []
+    characters = sum(map(len, annotations)) + sum(map(len, annotations.values()))
+    if characters * _LONGEST_CHARACTER <= ANNOTATIONS_LIMIT and not any(
+        map(label_key_errors, map(str.lower, annotations))
+    ):
+        return errors
     total = 0
     for key, value in annotations.items():
         total += size(key) + size(value)

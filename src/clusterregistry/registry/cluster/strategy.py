@@ -77,10 +77,11 @@ class ClusterStatusStrategy:
         obj.pop("status", None)
 
     def prepare_for_update(self, obj: Object, old: Object) -> None:
-        kept = {key: value for key, value in old.items() if key != "status"}
-        kept["metadata"] = _merged_metadata(obj.get("metadata"), old.get("metadata", {}))
+        kept = {**old, "metadata": _merged_metadata(obj.get("metadata"), old.get("metadata", {}))}
         if "status" in obj:
             kept["status"] = obj["status"]
+        else:
+            kept.pop("status", None)
         obj.clear()
         obj.update(kept)
 
@@ -97,9 +98,13 @@ class ClusterStatusStrategy:
 
 def _merged_metadata(metadata: Any, old: Object) -> Object:
     """The old metadata, but for what the request itself is about: its precondition and who manages what."""
-    given = _map(metadata)
-    kept = {key: value for key, value in old.items() if key not in ("resourceVersion", "managedFields")}
-    return kept | {key: given[key] for key in ("resourceVersion", "managedFields") if key in given}
+    given, merged = _map(metadata), {**old}
+    for key in ("resourceVersion", "managedFields"):
+        if key in given:
+            merged[key] = given[key]
+        else:
+            merged.pop(key, None)
+    return merged
 
 
 def _changed(value: Any, before: Any) -> Any:
