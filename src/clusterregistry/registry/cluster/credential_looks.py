@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import orjson
@@ -120,16 +121,19 @@ def credential_in(text: str) -> str:
     return _by_looks(text) or _by_content(text)
 
 
-def finder_for(texts: Collection[str]) -> Callable[[str], str] | None:
+def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
     """``credential_in`` for these texts alone, much faster; None when none of them holds anything.
 
     What none of them has a hint of is looked for in none of them, and one search through all of them finds that out.
     """
-    encoded = {text for text in texts if len(text) >= _SHORTEST_ENCODED and _is_encoded(text)}
-    words = "\n".join([text for text in texts if text not in encoded] if encoded else texts)
-    looks = _hinted(words)
-    for text in encoded:
-        looks |= _bare_hinted(text)
+    by_length = sorted(texts, key=len)
+    long = bisect_left(by_length, _SHORTEST_ENCODED, key=len)
+    plain = by_length[:long]
+    encoded: list[str] = []
+    for text in by_length[long:]:
+        (encoded if _is_encoded(text) else plain).append(text)
+    words = "\n".join(plain)
+    looks = _hinted(words) | _bare_hinted("\n".join(encoded))
     if not looks and _KUBECONFIG_HINT not in words and not any(map(_encoded_in, encoded)):
         return None
     ordered = _in_order(looks)
@@ -152,7 +156,7 @@ def _hinted(text: str) -> set[_Look]:
 
 
 def _bare_hinted(text: str) -> set[_Look]:
-    """The same for text that is base64 as a whole."""
+    """The same for texts that are base64 as a whole."""
     return {look for hint, look in _BARE_HINTS if hint in text}
 
 

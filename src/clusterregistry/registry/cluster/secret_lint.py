@@ -85,7 +85,7 @@ def errors(findings: list[Finding]) -> list[FieldError]:
 
 
 def _texts(values: list[Any]) -> list[str]:
-    """All texts in JSON values that are long enough to hold anything. Adds to ``values`` what is in them."""
+    """All texts in JSON values, however short. Adds to ``values`` what is in them."""
     texts: list[str] = []
     for value in values:  # grows as it is walked: without recursion, as in ``_strings``
         if type(value) is dict:
@@ -96,7 +96,7 @@ def _texts(values: list[Any]) -> list[str]:
             values.extend(value)
         elif type(value) is str:
             texts.append(value)
-    return [text for text in texts if len(text) >= SHORTEST]
+    return texts
 
 
 def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:
