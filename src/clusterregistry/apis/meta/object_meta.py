@@ -42,24 +42,28 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
     ``known``, metadata that was decoded before, is taken as it is.
     """
     unknown: list[str] = []
-    if is_usual(metadata):
-        return Decoded({**metadata}, unknown)
     if metadata is None:
         return Decoded({}, unknown)
     if type(metadata) is not dict:
         raise MetadataError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
-    decoded = _kept(metadata, known) if known else {}
-    for key in sorted(metadata.keys() - decoded.keys() if decoded else metadata):
+    new = _new(metadata, known) if known else metadata
+    if not new or is_usual(new):
+        return Decoded({**metadata}, unknown)
+    decoded = {key: given for key, given in metadata.items() if key not in new}
+    for key in sorted(new):
         field = _FIELDS.get(key)
         if field is None:
             unknown.append(f"metadata.{key}")
-        elif (value := field(metadata[key], key, unknown)) is not None:
+        elif (value := field(new[key], key, unknown)) is not None:
             decoded[key] = value
     return Decoded(decoded, unknown)
 
 
-def _kept(metadata: Metadata, known: Metadata) -> Metadata:
-    return {key: given for key, given in metadata.items() if given is known.get(key, _ABSENT)}
+def _new(metadata: Metadata, known: Metadata) -> Metadata:
+    """What is not the very same as in metadata that was decoded before."""
+    if metadata is known:
+        return {}
+    return {key: given for key, given in metadata.items() if given is not known.get(key, _ABSENT)}
 
 
 def deduplicate_owner_references(metadata: Metadata, *, patched: bool = False) -> list[str]:

@@ -58,8 +58,7 @@ _POINTER = re.compile(
 
 def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) -> list[Finding]:
     """What looks like a credential, one finding a value. Takes any JSON."""
-    texts = _texts([spec, labels, annotations])
-    find = finder_for(texts) if texts else None
+    find = finder_for(_texts([spec, labels, annotations]))
     if find is None:  # as nearly always: then it does not matter where which text is
         return list(_by_keys(spec))
     in_maps = [

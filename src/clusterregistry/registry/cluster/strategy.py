@@ -109,6 +109,8 @@ def _merged_metadata(metadata: Any, old: Object) -> Object:
 
 def _changed(value: Any, before: Any) -> Any:
     """What of a value the client has changed, by its entries; the rest is not held against it."""
+    if value == before:
+        return None
     if not before or type(before) is not dict or type(value) is not dict:
         return value
     return {key: item for key, item in value.items() if item != before.get(key)}
