@@ -16,7 +16,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Incoming(Request):
     """A request whose head is there and whose body may still come."""
 
-    __slots__ = ("_pieces", "_unwanted", "_wire", "broken", "complete", "keep_alive", "takes_chunks")
+    __slots__ = ("_held", "_pieces", "_unwanted", "_wire", "broken", "complete", "keep_alive", "takes_chunks")
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a head says; by position, since keywords cost a dictionary
         self,
@@ -26,7 +26,9 @@ class Incoming(Request):
         query_string: bytes,
         headers: dict[bytes, bytes],
         repeated_headers: Sequence[tuple[bytes, bytes]],
+        body: bytes | None = None,
     ) -> None:
+        """``body`` is the whole one, if it has come with the head."""
         super().__init__(
             method=method,
             path=path,
@@ -41,17 +43,24 @@ class Incoming(Request):
         """Whether the client means to send more after it."""
         self.takes_chunks = True
         """Whether it knows answers in chunks."""
-        self.complete = False
+        self.complete = body is not None
         self.broken = False
         """Whether the rest of the body is malformed."""
         self._wire = wire
-        self._pieces: list[bytes] = []
+        self._pieces = [body] if body else []
+        self._held = 0
+        """How many bytes of the body the wire waits for: none of one that has come with its head."""
         self._unwanted = False
+
+    def all_headers(self) -> tuple[dict[bytes, bytes], Sequence[tuple[bytes, bytes]]]:
+        """The first values as they are now, a copy, and the further ones."""
+        return self._headers.copy(), self._repeated
 
     def add(self, piece: bytes) -> None:
         """A piece of the body has come."""
         if not self._unwanted:
             self._pieces.append(piece)
+            self._held += len(piece)
             self._wire.hold(len(piece))
             self._wire.changed()
 
@@ -113,5 +122,7 @@ class Incoming(Request):
             return b""
         pieces, self._pieces = self._pieces, []
         taken = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._wire.release(len(taken))
+        if self._held:
+            self._wire.release(self._held)
+            self._held = 0
         return taken

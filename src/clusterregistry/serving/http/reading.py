@@ -10,12 +10,11 @@ import logging
 import re
 from collections import deque
 from http import HTTPStatus
-from urllib.parse import unquote
 
 import httptools
 
 from clusterregistry.serving.http.incoming import Incoming
-from clusterregistry.serving.http.repeating import KnownHead
+from clusterregistry.serving.http.repeating import KnownHeads, unquoted
 from clusterregistry.serving.http.wire import Wire
 
 HEADERS_LIMIT = 1024 * 1024
@@ -69,7 +68,7 @@ class RequestReader:
         """Whether the last request is complete, its body included."""
         self._wire = wire
         self._parser = httptools.HttpRequestParser(self)
-        self._known = KnownHead()
+        self._known = KnownHeads()
         self._count = 0
         self._current: Incoming | None = None
         self._deaf = False
@@ -86,12 +85,10 @@ class RequestReader:
             return
         if len(self.requests) > 1:
             self._hold(data)
-        elif len(data) > _SLICE:
-            self._parse_slices(data)
-        elif self.between_messages and data.startswith(b"GET "):
-            self._parse_known(data)
+        elif self.between_messages:
+            self._begin_with(data)
         else:
-            self._parse(data)
+            self._parse_all(data)
 
     def go_on(self) -> None:
         """A request was answered and removed: looks at what was held back meanwhile."""
@@ -109,18 +106,23 @@ class RequestReader:
         self._held += data
         self._wire.hold(len(data))
 
-    def _parse_known(self, data: bytes) -> None:
-        """Parses what begins with a GET, unless it has nothing new but its URL."""
-        url = self._known.url_in(data)
-        if url is not None:
-            self._headers, self._repeated = self._known.headers()
-            self._begin("GET", url)
-            self.on_message_complete()
+    def _begin_with(self, data: bytes) -> None:
+        """Parses what begins with a request, unless it has nothing new but its URL and its body."""
+        request = self._known.request_in(data, self._wire)
+        if request is not None:
+            self._unparsed = 0
+            self.requests.append(request)
             return
         before = len(self.requests)
-        self._parse(data)
+        self._parse_all(data)
         if self.between_messages and len(self.requests) == before + 1:
-            self._known.learn(data, self._headers, self._repeated)
+            self._known.learn(data, self.requests[-1])
+
+    def _parse_all(self, data: bytes) -> None:
+        if len(data) <= _SLICE:
+            self._parse(data)
+        else:
+            self._parse_slices(data)
 
     def _parse_slices(self, data: bytes) -> None:
         for start in range(0, len(data), _SLICE):
@@ -196,17 +198,15 @@ class RequestReader:
         parser = self._parser
         method, self._method = self._method or parser.get_method().decode(), ""
         keep_alive = parser.should_keep_alive()
-        request = self._begin(method, self._url)
+        path, query_string = _split(self._url)
+        request = self._current = Incoming(self._wire, method, path, query_string, self._headers, self._repeated)
+        self.requests.append(request)
         if self._is_old(keep_alive=keep_alive):
             request.keep_alive = request.takes_chunks = False
         elif not keep_alive or parser.should_upgrade():
             request.keep_alive = False
-
-    def _begin(self, method: str, url: bytes) -> Incoming:
-        path, query_string = _split(url)
-        request = self._current = Incoming(self._wire, method, path, query_string, self._headers, self._repeated)
-        self.requests.append(request)
-        return request
+        if not keep_alive:
+            self._known.forget()
 
     def _is_old(self, *, keep_alive: bool) -> bool:
         """Whether it is HTTP/1.0. Kept alive, that says so in one of two headers: all others need not be asked."""
@@ -234,5 +234,4 @@ def _split(url: bytes) -> tuple[str, bytes]:
     else:
         parsed = httptools.parse_url(url)
         raw_path, query_string = parsed.path, parsed.query or b""
-    path = raw_path.decode("ascii")
-    return unquote(path) if "%" in path else path, query_string
+    return unquoted(raw_path), query_string

@@ -1,47 +1,142 @@
-"""Heads that need not be parsed, because they were before.
+"""Requests whose heads need not be parsed, because they were before.
 
-A client sends the same headers with one request after the other. What the parser has made of them once it would make
-of them again, byte for byte, and to ask it is a tenth of what a GET costs. Only what cannot be taken in two ways is
-recognised: a GET of a plain URL in HTTP/1.1, and behind that line exactly what came with an earlier one.
+A client sends the same headers with one request after the other; only the length of a body is another one. What the
+parser has made of them once it would make of them again, byte for byte, and to ask it is a tenth of what a GET costs.
+Only what cannot be taken in two ways is recognised: a plain URL in HTTP/1.1, behind that line exactly what came with an
+earlier request of the same method but for the digits of its length, and as many bytes as these say. Whatever else there
+is, or is missing, is for the parser.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.wire import Wire
 
 Headers = dict[bytes, bytes]
-Repeated = list[tuple[bytes, bytes]]
+Repeated = Sequence[tuple[bytes, bytes]]
 
-_GET = re.compile(rb"GET (/[A-Za-z0-9/?&=%._~:,@+-]*) HTTP/1\.1\r\n")
-_WITH_BODY = frozenset((b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"connection"))
+_PLAIN = rb"A-Za-z0-9/&=%._~:,@+-"
+_LINE = re.compile(
+    rb"(GET|POST|PUT|PATCH|DELETE) (/[%b]{0,1024})(?:\?([?%b]{0,1024}))? HTTP/1\.1\r\n" % (_PLAIN, _PLAIN)
+)
+_HEADER_LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
+_DIGITS = rb"0|[1-9][0-9]{0,5}"
+_LENGTH = re.compile(_DIGITS)
+"""As everybody writes it, and less than a body may have."""
+_LENGTH_LINE = re.compile(rb"(?:\A|\r\n)content-length: ?(%b)\r\n" % _DIGITS, re.IGNORECASE)
+_MORE_TO_KNOW = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"connection", b"proxy-connection"))
 """Of a request with one of these there is more to know than its headers."""
 
+_LONGEST = 4096
+"""Bytes of header lines that are remembered: each connection has its own, for each method."""
 
-class KnownHead:
-    """The headers of one connection's last GET that was parsed."""
+_LESSONS = 16
+"""Heads of one connection that are remembered in vain: clients that number their requests have always another one."""
 
-    __slots__ = ("_headers", "_lines", "_repeated")
+
+class KnownHeads:
+    """The headers of one connection's last request of each method, as the parser has read them."""
+
+    __slots__ = ("_heads", "_in_vain")
 
     def __init__(self) -> None:
-        self._lines = b""
-        """As they came, with the empty line behind them."""
-        self._headers: Headers = {}
-        self._repeated: Repeated = []
+        self._heads: dict[bytes, _Head] = {}
+        """By method."""
+        self._in_vain = 0
+        """How many were learnt since one was recognised."""
 
-    def url_in(self, data: bytes) -> bytes | None:
-        """The URL, if the data are one whole request with the known headers."""
-        if not data.endswith(self._lines) or not self._lines:
+    def request_in(self, data: bytes, wire: Wire) -> Incoming | None:
+        """The request, if the data are one whole request with known headers, and nothing else."""
+        line = _LINE.match(data)
+        if line is None:
             return None
-        line = _GET.fullmatch(data, 0, len(data) - len(self._lines))
-        return line[1] if line else None
+        method, path, query_string = line.groups(b"")
+        head = self._heads.get(method)
+        if head is None:
+            return None
+        lengthy = head.body_in(data, line.end())
+        if lengthy is None:
+            return None
+        self._in_vain = 0
+        digits, body = lengthy
+        headers = head.headers.copy()  # whoever looks at headers may drop some
+        if digits:
+            headers[b"content-length"] = digits
+        return Incoming(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
 
-    def headers(self) -> tuple[Headers, Repeated]:
-        """A copy: whoever looks at headers may drop some."""
-        return self._headers.copy(), self._repeated.copy()
-
-    def learn(self, data: bytes, headers: Headers, repeated: Repeated) -> None:
-        """The parser has found these headers in data that it takes for one whole request, and for nothing else."""
-        line = _GET.match(data)
-        if line is None or not _WITH_BODY.isdisjoint(headers):
+    def learn(self, data: bytes, request: Incoming) -> None:
+        """The parser has made this request of data that it takes for one whole request."""
+        if self._in_vain >= _LESSONS:
             return
-        self._lines, self._headers, self._repeated = data[line.end() :], headers.copy(), repeated.copy()
+        line = _LINE.match(data)
+        head = _learnt(data, line.end(), request) if line else None
+        if line and head:
+            self._heads[line[1]] = head
+            self._in_vain += 1
+        if self._in_vain >= _LESSONS:
+            self.forget()
+
+    def forget(self) -> None:
+        """Nothing that comes on this connection is what was known."""
+        self._heads.clear()
+
+
+class _Head:
+    """Header lines, cut at the digits of the body's length if it has one."""
+
+    __slots__ = ("_after", "_before", "headers", "method", "repeated")
+
+    def __init__(self, request: Incoming, before: bytes, after: bytes) -> None:
+        self.method = request.method
+        self.headers, self.repeated = request.all_headers()
+        self._before = before
+        self._after = after
+        """What is behind the digits, with the empty line; empty when there are none."""
+
+    def body_in(self, data: bytes, start: int) -> tuple[bytes, bytes] | None:
+        """The digits and the body, if data have these lines from ``start`` on, and then exactly such a body."""
+        before, after = self._before, self._after
+        if not data.startswith(before, start):
+            return None
+        end = start + len(before)
+        if not after:
+            return (b"", b"") if len(data) == end else None
+        length = _LENGTH.match(data, end)
+        if length is None or not data.startswith(after, length.end()):
+            return None
+        digits, body = length[0], data[length.end() + len(after) :]
+        return (digits, body) if len(body) == int(digits) else None
+
+
+def _learnt(data: bytes, start: int, request: Incoming) -> _Head | None:
+    """The head of a request whose header lines begin at ``start``; None unless they are as plain as can be."""
+    lines = data[start : data.find(b"\r\n\r\n", start - 2) + 4]
+    headers, repeated = request.all_headers()
+    if not _is_plain(lines, headers, repeated):
+        return None
+    if b"content-length" not in headers:
+        return _Head(request, lines, b"")
+    length = _LENGTH_LINE.search(lines)
+    if length is None or length[1] != headers[b"content-length"]:
+        return None
+    return _Head(request, lines[: length.start(1)], lines[length.end(1) :])
+
+
+def _is_plain(lines: bytes, headers: Headers, repeated: Repeated) -> bool:
+    """Whether there is but one way to read the lines, the parser has read them so, and they say no more than it did."""
+    return (
+        len(lines) <= _LONGEST
+        and _HEADER_LINES.fullmatch(lines) is not None
+        and lines.count(b"\r\n") == len(headers) + len(repeated) + 1
+        and _MORE_TO_KNOW.isdisjoint(headers)
+        and all(name != b"content-length" for name, _ in repeated)
+    )
+
+
+def unquoted(path: bytes) -> str:
+    text = path.decode("ascii")
+    return unquote(text) if "%" in text else text
