@@ -9,6 +9,8 @@ import pytest
 
 from clusterregistry.handlers.requests import ClientGoneError, Request
 from clusterregistry.handlers.responses import Answer, text_response
+from clusterregistry.serving.http.incoming import Incoming
+from clusterregistry.serving.http.wire import Wire
 from tests.serving.http_servers import PATIENCE, Conversation, body, get, path, post, serving, within
 
 CHUNKED = "Transfer-Encoding: chunked"
@@ -113,6 +115,41 @@ async def test_a_body_that_nobody_wants_ends_the_connection(length: str) -> None
         received = await client.everything()
     assert b"connection: close" in received
     assert received.endswith(b"/one")
+
+
+async def taken(request: Request) -> Answer:
+    """What is at hand, what ``body`` has then, and what somebody else has seen."""
+    seen: list[bytes] = []
+    request.on_body = seen.append
+    return text_response(str((request.body_at_hand(), await request.body(), seen)))
+
+
+@pytest.mark.parametrize("headers", [[], ["Connection: keep-alive"]], ids=["known", "parsed"])
+async def test_a_body_that_comes_with_its_head_is_at_hand_once(headers: list[str]) -> None:
+    async with serving(taken) as served, await served.connect() as client:
+        for content in ("one", "two", "three"):
+            client.say(post(content, *headers))
+            assert (await client.answer())[1].decode() == str((content.encode(), b"", [content.encode(), b""]))
+
+
+async def test_a_body_that_comes_later_is_not_at_hand() -> None:
+    async with serving(taken) as served, await served.connect() as client:
+        client.say(get("/", "Content-Length: 6", method="POST") + "now")
+        assert await client.hears_nothing()
+        client.say("but")
+        assert (await client.answer())[1].decode() == str((b"", b"nowbut", [b"nowbut"]))
+        client.say(post(""))
+        assert (await client.answer())[1].decode() == str((b"", b"", [b""]))
+
+
+async def test_a_body_is_not_at_hand_when_its_client_has_left() -> None:
+    """Whoever leaves before its request is begun with cannot want it done."""
+    wire = Wire(asyncio.Transport())
+    request = Incoming(wire, "POST", "/", b"", {}, (), b"here")
+    wire.on_lost()
+    assert request.body_at_hand() == b""
+    with pytest.raises(ClientGoneError):
+        await request.body()
 
 
 ZEROS = "0" * 5000

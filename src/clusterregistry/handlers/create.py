@@ -17,7 +17,7 @@ async def create(scope: Scope, request: Request) -> Answer:
     """Adds an object; 201 with the object as it is stored."""
     representation = wanted(scope, request)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = await request.body()
+    body = request.body_at_hand() or await request.body()
     options = write_options(request.query, "CreateOptions")
     warn = request.warnings.add
     obj = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)

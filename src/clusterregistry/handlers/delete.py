@@ -48,7 +48,7 @@ async def delete_collection(scope: Scope, request: Request) -> Answer:
 
 async def _options(scope: Scope, request: Request) -> DeleteOptions:
     """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
-    body = await request.body()
+    body = request.body_at_hand() or await request.body()
     if not body:
         return delete_options_from_query(request.query)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)

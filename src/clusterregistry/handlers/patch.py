@@ -32,7 +32,7 @@ async def patch(scope: Scope, request: Request) -> Answer:
     representation = wanted(scope, request)
     media_type = negotiation.patch_type(request.header("content-type"))
     is_apply = media_type == negotiation.APPLY_PATCH
-    body = await request.body()
+    body = request.body_at_hand() or await request.body()
     options = patch_options(request.query, apply=is_apply)
     change: Change
     if is_apply:

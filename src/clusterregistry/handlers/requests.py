@@ -92,6 +92,13 @@ class Request(abc.ABC):
         self.warned: WarningRecorder | None = None
         """The warnings, once somebody has asked for them: few requests have any."""
 
+    def body_at_hand(self) -> bytes:
+        """The whole body if it has come already, to be taken once. Empty when ``body`` has to be asked, which can wait.
+
+        No more than BODY_LIMIT. Nearly every body comes with its head, and to wait for it would cost ten times as much.
+        """
+        return b""
+
     @abc.abstractmethod
     async def read_body(self) -> tuple[bytes, bool]:
         """The next piece of the body, and whether more may follow. Raises ClientGoneError."""

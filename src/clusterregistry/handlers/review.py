@@ -68,7 +68,7 @@ async def review(scope: ReviewScope, request: Request) -> Answer:
     if representation.kind not in ("", METADATA):
         raise errors.not_acceptable(NATIVE)
     media_type = negotiation.body_type(request.header("content-type"), native=True)
-    body = await request.body()
+    body = request.body_at_hand() or await request.body()
     options = write_options(request.query, "CreateOptions")
     validation, warn = options.field_validation, request.warnings.add
     question = await decode_object(scope, body, media_type, field_validation=validation, warn=warn)

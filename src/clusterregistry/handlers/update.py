@@ -23,7 +23,7 @@ async def update(scope: Scope, request: Request) -> Answer:
     """Replaces an object; creates it (201) where the kind allows that and the user may create."""
     representation = wanted(scope, request)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = await request.body()
+    body = request.body_at_hand() or await request.body()
     options = write_options(request.query, "UpdateOptions")
     warn = request.warnings.add
     sent = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)

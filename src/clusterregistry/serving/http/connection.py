@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from clusterregistry.serving.http import writing
 from clusterregistry.serving.http.incoming import Incoming
 from clusterregistry.serving.http.reading import RequestReader
 from clusterregistry.serving.http.wire import Wire
-from clusterregistry.serving.interface import Handler, answered
+from clusterregistry.serving.interface import Handler
 
 HEAD_SECONDS = 32.0
 """How long a client may take for the head of a request, as kube-apiserver has it."""
@@ -171,9 +172,10 @@ class Connection(asyncio.BufferedProtocol):
     async def _answer_later(self, request: Incoming, reply: Reply) -> None:
         keep_alive = True
         try:
-            answer = await _awaited(request, reply)
-            keep_alive = self._keeps_alive(request)
-            await writing.send(answer, request, self._wire, date=self._server.date, keep_alive=keep_alive)
+            answer = reply if isinstance(reply, Response) else await _awaited(request, reply)
+            keep_alive, date = self._keeps_alive(request), self._server.date
+            if not writing.send_at_once(answer, request, self._wire, date=date, keep_alive=keep_alive):
+                await writing.send(answer, request, self._wire, date=date, keep_alive=keep_alive)
         except ClientGoneError:
             pass  # should it still be there, it hears what was wrong next
         except asyncio.CancelledError:
@@ -186,9 +188,8 @@ class Connection(asyncio.BufferedProtocol):
             self._answered(keep_alive=keep_alive)
 
     def _keeps_alive(self, request: Incoming) -> bool:
-        """Whether another request may follow this one, of whose body nobody wants any more."""
-        request.drop_body()
-        return request.keep_alive and request.leaves_order and not self._server.stopping
+        """Whether another request may follow this one, which is answered."""
+        return request.leaves_order() and request.keep_alive and not self._server.stopping
 
     def _break_off(self, request: Incoming) -> None:
         """An answer cannot be sent, or not to its end."""
@@ -227,10 +228,10 @@ class Connection(asyncio.BufferedProtocol):
             self._wire.abort()
 
 
-async def _awaited(request: Incoming, reply: Reply) -> Answer:
+async def _awaited(request: Incoming, reply: Awaitable[Answer]) -> Answer:
     """The answer, whatever becomes of the request. Raises ClientGoneError."""
     try:
-        return await answered(reply)
+        return await reply
     except ClientGoneError:
         raise
     except Exception:  # noqa: BLE001 - as above

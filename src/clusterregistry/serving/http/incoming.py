@@ -74,6 +74,18 @@ class Incoming(Request):
         self.broken = True
         self._wire.changed()
 
+    def body_at_hand(self) -> bytes:
+        pieces = self._pieces
+        # One piece is never more than is read from a client at once, which is far below the limit.
+        if len(pieces) != 1 or not self.complete or self._wire.lost:
+            return b""
+        body = pieces.pop()
+        if self._held:
+            self._release()
+        if self.on_body is not None:
+            self.on_body(body)
+        return body
+
     async def read_body(self) -> tuple[bytes, bool]:
         wire = self._wire
         if not self._pieces and not self.complete and self._expects_continue:
@@ -101,12 +113,14 @@ class Incoming(Request):
         """Whether its head says that a body follows."""
         return bool(self.declared_length) or bool(self.header("transfer-encoding"))
 
-    @property
     def leaves_order(self) -> bool:
-        """Whether another request can follow this one after it is answered.
+        """Whether another request can follow this one, of whose body nobody wants any more.
 
         Not when much of a body is left, nor when the client may or may not send one.
         """
+        if self.complete and not self._pieces:
+            return True
+        self.drop_body()
         if self.complete:
             return True
         length = self.declared_length
@@ -122,7 +136,9 @@ class Incoming(Request):
             return b""
         pieces, self._pieces = self._pieces, []
         taken = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if self._held:
-            self._wire.release(self._held)
-            self._held = 0
+        self._release()
         return taken
+
+    def _release(self) -> None:
+        held, self._held = self._held, 0
+        self._wire.release(held)

@@ -47,9 +47,9 @@ async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, ke
         await _send_pieces(_head(answer, date, keep_alive=keep_alive), answer, wire)
 
 
-def send_at_once(answer: Response, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> bool:
+def send_at_once(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> bool:
     """Writes an answer if that is one write and there is room for it, and says whether it did."""
-    if not wire.writable:
+    if not wire.writable or not isinstance(answer, Response):
         return False
     if request.method == "HEAD":
         wire.write(_head(answer, date, keep_alive=keep_alive))
