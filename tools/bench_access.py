@@ -123,7 +123,7 @@ def certificate(user: str) -> tuple[str, bytes]:
 
 def requests(case: Case, der: bytes) -> list[Request]:
     """As many as are measured: what a filter notes on a request must not help the next one."""
-    headers = {b"authorization": f"Bearer {case.token}".encode()} if case.token else {}
+    headers = {"authorization": f"Bearer {case.token}"} if case.token else {}
     made: list[Request] = []
     for _ in range(CALLS):
         request = Asked(

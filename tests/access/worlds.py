@@ -111,10 +111,10 @@ class Question(Request):
 
     def __init__(self, state: State, ask: Ask, chain: tuple[bytes, ...]) -> None:
         path, _, query = ask.target.partition("?")
-        headers = {name.lower().encode(): value.encode() for name, value in state.headers}
+        headers = {name.lower(): value.encode().decode("latin-1") for name, value in state.headers}
         self._body = b"" if ask.body is None else orjson.dumps(ask.body)
         if self._body:
-            headers |= {b"content-type": ask.content_type.encode(), b"content-length": str(len(self._body)).encode()}
+            headers |= {"content-type": ask.content_type, "content-length": str(len(self._body))}
         super().__init__(
             method=ask.method, path=path, query_string=query.encode(), headers=headers, client_certificates=chain
         )

@@ -149,7 +149,7 @@ class _Call(Request):
             method=method,
             path=unquote(path),
             query_string=query.encode(),
-            headers={name.lower().encode(): value.encode("latin-1") for name, value in reversed(headers)},
+            headers={name.lower(): value for name, value in reversed(headers)},
             abort=self._abort,
         )
         self.status = 0

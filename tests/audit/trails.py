@@ -37,7 +37,7 @@ class Sent(Request):
             method=method,
             path=path,
             query_string=query.encode(),
-            headers={name.replace("_", "-").encode(): value.encode() for name, value in headers.items()},
+            headers={name.replace("_", "-"): value.encode().decode("latin-1") for name, value in headers.items()},
             client_address="127.0.0.1",
         )
         self.info = request_info.parse(self.method, self.path, self.query_string)

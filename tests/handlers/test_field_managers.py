@@ -20,7 +20,7 @@ class _Request(Request):
 
 
 def request(user_agent: bytes | None) -> Request:
-    headers = {} if user_agent is None else {b"user-agent": user_agent}
+    headers = {} if user_agent is None else {"user-agent": user_agent.decode("latin-1")}
     return _Request(method="POST", path="/", query_string=b"", headers=headers)
 
 

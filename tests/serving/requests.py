@@ -11,11 +11,13 @@ class BareRequest(Request):
     """A GET with these headers, in this order; they may repeat. Nobody sends a body."""
 
     def __init__(self, *headers: tuple[str, str], client_certificates: tuple[bytes, ...] = ()) -> None:
-        first: dict[bytes, bytes] = {}
-        repeated: list[tuple[bytes, bytes]] = []
-        for name, value in _encoded(headers):
-            if first.setdefault(name, value) is not value:
+        first: dict[str, str] = {}
+        repeated: list[tuple[str, str]] = []
+        for name, value in _as_they_come(headers):
+            if name in first:
                 repeated.append((name, value))
+            else:
+                first[name] = value
         super().__init__(
             method="GET",
             path="/",
@@ -32,5 +34,6 @@ class BareRequest(Request):
         raise NotImplementedError
 
 
-def _encoded(headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode(), bytes(value.encode())) for name, value in headers]
+def _as_they_come(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """In UTF-8, of which each byte is a character."""
+    return [(name.lower(), value.encode().decode("latin-1")) for name, value in headers]

@@ -275,7 +275,7 @@ def test_what_is_not_plain_is_never_known(lines: str) -> None:
 def test_nothing_is_learnt_from_lines_in_which_the_parser_found_something_else(lines: bytes) -> None:
     """Whatever a parser does with them."""
     wire, known, data = Wire(asyncio.Transport()), KnownHeads(), b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
-    known.learn(data, Incoming(wire, "POST", "/a", b"", {b"host": b"a", b"content-length": b"3"}, [], b"abc"))
+    known.learn(data, Incoming(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
     assert not known._heads
 
 

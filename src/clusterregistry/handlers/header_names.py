@@ -18,17 +18,17 @@ class HeaderNames:
     __slots__ = ("_beginnings", "_found", "_names")
 
     def __init__(self, names: Iterable[str], *, beginnings: Iterable[str] = ()) -> None:
-        self._names = frozenset(name.encode() for name in names)
-        self._beginnings = tuple(beginning.encode() for beginning in beginnings)
-        self._found: dict[tuple[bytes, ...], frozenset[bytes]] = {}
+        self._names = frozenset(names)
+        self._beginnings = tuple(beginnings)
+        self._found: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def found_in(self, headers: Iterable[bytes]) -> frozenset[bytes]:
+    def found_in(self, headers: Iterable[str]) -> frozenset[str]:
         """Those that are there. Takes names, or what has them as keys."""
         given = tuple(headers)
         found = self._found.get(given)
         return self._look(given) if found is None else found
 
-    def _look(self, given: tuple[bytes, ...]) -> frozenset[bytes]:
+    def _look(self, given: tuple[str, ...]) -> frozenset[str]:
         begun = (name for name in given if name.startswith(self._beginnings))
         found = self._names.intersection(given).union(begun)
         if sum(map(len, given)) <= _LONGEST:

@@ -57,13 +57,15 @@ class Request(abc.ABC):
         method: str,
         path: str,
         query_string: bytes,
-        headers: dict[bytes, bytes],
-        repeated_headers: Sequence[tuple[bytes, bytes]] = (),
+        headers: dict[str, str],
+        repeated_headers: Sequence[tuple[str, str]] = (),
         client_address: str = "",
         client_certificates: tuple[bytes, ...] = (),
         abort: Callable[[], None] | None = None,
     ) -> None:
         """``headers`` are the first values by lower-case names, ``repeated_headers`` the further ones of some.
+
+        Both have a character for each byte that came (latin-1).
 
         ``client_address`` is the IP address at the other end; ``abort`` ends the connection at once.
         """
@@ -121,25 +123,18 @@ class Request(abc.ABC):
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name; empty when it is absent."""
-        value = self._headers.get(name.encode())
-        return value.decode("latin-1") if value else ""
+        return self._headers.get(name, "")
 
     def header_values(self, name: str) -> Sequence[str]:
         """All values of a header that may come several times, in their order."""
-        key = name.encode()
-        if key not in self._headers:
+        if name not in self._headers:
             return ()
-        values = [self._headers[key], *(value for each, value in self._repeated if each == key)]
-        return [value.decode("latin-1") for value in values]
+        return [self._headers[name], *(value for each, value in self._repeated if each == name)]
 
     def headers_beginning(self, prefix: str) -> Sequence[tuple[str, str]]:
         """All headers whose lower-case names begin so: what follows the prefix, and the value, in their order."""
-        start, every = prefix.encode(), (*self._headers.items(), *self._repeated)
-        return [
-            (name[len(start) :].decode("latin-1"), value.decode("latin-1"))
-            for name, value in every
-            if name.startswith(start)
-        ]
+        every = (*self._headers.items(), *self._repeated)
+        return [(name[len(prefix) :], value) for name, value in every if name.startswith(prefix)]
 
     def mentions(self, headers: HeaderNames) -> bool:
         """Whether one of these headers is there at all."""
@@ -153,9 +148,9 @@ class Request(abc.ABC):
         if found and self._repeated:
             self._repeated = [each for each in self._repeated if each[0] not in found]
 
-    def has_any_header(self, names: frozenset[bytes]) -> bool:
-        """Whether one of these headers, by their lower-case names, is there at all."""
-        return not names.isdisjoint(self._headers)
+    def has_header(self, name: str) -> bool:
+        """Whether a header, by its lower-case name, is there at all."""
+        return name in self._headers
 
     @property
     def declared_length(self) -> int | None:

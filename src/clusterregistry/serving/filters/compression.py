@@ -13,7 +13,7 @@ from clusterregistry.handlers.responses import Answer, Body, LazyBody, Reply, Re
 from clusterregistry.serving.interface import Filter, Handler
 
 THRESHOLD = 128 * 1024
-_HEADER = frozenset({b"accept-encoding"})
+_HEADER = "accept-encoding"
 _GZIP_WINDOW = 16 + 15
 _LEVEL = 1
 _AT_ONCE = 512 * 1024
@@ -31,7 +31,7 @@ def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             reply = inner(request)
-            if not request.has_any_header(_HEADER):
+            if not request.has_header(_HEADER):
                 return reply
             if not isinstance(reply, Response):
                 return handle_later(request, reply)
@@ -125,7 +125,7 @@ async def _compress(body: Body, *, size: int) -> Sequence[bytes]:
 
 def _accepts(request: Request) -> bool:
     """Whether gzip is among the encodings that the client takes."""
-    for coding in request.header("accept-encoding").split(","):
+    for coding in request.header(_HEADER).split(","):
         name, _, parameters = coding.partition(";")
         if name.strip().lower() == "gzip":
             return not _NONE.fullmatch(parameters.strip())

@@ -24,8 +24,8 @@ class Incoming(Request):
         method: str,
         path: str,
         query_string: bytes,
-        headers: dict[bytes, bytes],
-        repeated_headers: Sequence[tuple[bytes, bytes]],
+        headers: dict[str, str],
+        repeated_headers: Sequence[tuple[str, str]],
         body: bytes | None = None,
     ) -> None:
         """``body`` is the whole one, if it has come with the head."""
@@ -52,7 +52,7 @@ class Incoming(Request):
         """How many bytes of the body the wire waits for: none of one that has come with its head."""
         self._unwanted = False
 
-    def all_headers(self) -> tuple[dict[bytes, bytes], Sequence[tuple[bytes, bytes]]]:
+    def all_headers(self) -> tuple[dict[str, str], Sequence[tuple[str, str]]]:
         """The first values as they are now, a copy, and the further ones."""
         return self._headers.copy(), self._repeated
 
@@ -89,7 +89,7 @@ class Incoming(Request):
     async def read_body(self) -> tuple[bytes, bool]:
         wire = self._wire
         if not self._pieces and not self.complete and self._expects_continue:
-            del self._headers[b"expect"]  # it need not be told again, and is going to send all of it
+            del self._headers["expect"]  # it need not be told again, and is going to send all of it
             wire.write(_CONTINUE)
         while not (self._pieces or self.complete or self.broken or wire.lost):
             await wire.change()

@@ -72,10 +72,10 @@ class RequestReader:
         self._count = 0
         self._current: Incoming | None = None
         self._deaf = False
-        self._headers: dict[bytes, bytes] = {}
+        self._headers: dict[str, str] = {}
         self._held = bytearray()
         self._method = ""
-        self._repeated: list[tuple[bytes, bytes]] = []
+        self._repeated: list[tuple[str, str]] = []
         self._unparsed = 0
         self._url = b""
 
@@ -186,11 +186,11 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self.in_head:
-            name = name.lower()
-            if name in self._headers:
-                self._repeated.append((name, value))
+            key, text = name.lower().decode("latin-1"), value.decode("latin-1")
+            if key in self._headers:
+                self._repeated.append((key, text))
             else:
-                self._headers[name] = value
+                self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         self.in_head = False
@@ -211,7 +211,7 @@ class RequestReader:
     def _is_old(self, *, keep_alive: bool) -> bool:
         """Whether it is HTTP/1.0. Kept alive, that says so in one of two headers: all others need not be asked."""
         headers = self._headers
-        may_be = not keep_alive or b"connection" in headers or b"proxy-connection" in headers
+        may_be = not keep_alive or "connection" in headers or "proxy-connection" in headers
         return may_be and self._parser.get_http_version() == "1.0"
 
     def on_body(self, piece: bytes) -> None:

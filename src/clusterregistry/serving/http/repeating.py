@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from clusterregistry.serving.http.incoming import Incoming
 from clusterregistry.serving.http.wire import Wire
 
-Headers = dict[bytes, bytes]
-Repeated = Sequence[tuple[bytes, bytes]]
+Headers = dict[str, str]
+Repeated = Sequence[tuple[str, str]]
 
 _PLAIN = rb"A-Za-z0-9/&=%._~:,@+-"
 _LINE = re.compile(
@@ -28,7 +28,7 @@ _DIGITS = rb"0|[1-9][0-9]{0,5}"
 _LENGTH = re.compile(_DIGITS)
 """As everybody writes it, and less than a body may have."""
 _LENGTH_LINE = re.compile(rb"(?:\A|\r\n)content-length: ?(%b)\r\n" % _DIGITS, re.IGNORECASE)
-_MORE_TO_KNOW = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"connection", b"proxy-connection"))
+_MORE_TO_KNOW = frozenset(("transfer-encoding", "expect", "upgrade", "connection", "proxy-connection"))
 """Of a request with one of these there is more to know than its headers."""
 
 _LONGEST = 4096
@@ -65,7 +65,7 @@ class KnownHeads:
         digits, body = lengthy
         headers = head.headers.copy()  # whoever looks at headers may drop some
         if digits:
-            headers[b"content-length"] = digits
+            headers["content-length"] = digits.decode()
         return Incoming(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
 
     def learn(self, data: bytes, request: Incoming) -> None:
@@ -118,10 +118,10 @@ def _learnt(data: bytes, start: int, request: Incoming) -> _Head | None:
     headers, repeated = request.all_headers()
     if not _is_plain(lines, headers, repeated):
         return None
-    if b"content-length" not in headers:
+    if "content-length" not in headers:
         return _Head(request, lines, b"")
     length = _LENGTH_LINE.search(lines)
-    if length is None or length[1] != headers[b"content-length"]:
+    if length is None or length[1].decode() != headers["content-length"]:
         return None
     return _Head(request, lines[: length.start(1)], lines[length.end(1) :])
 
@@ -133,7 +133,7 @@ def _is_plain(lines: bytes, headers: Headers, repeated: Repeated) -> bool:
         and _HEADER_LINES.fullmatch(lines) is not None
         and lines.count(b"\r\n") == len(headers) + len(repeated) + 1
         and _MORE_TO_KNOW.isdisjoint(headers)
-        and all(name != b"content-length" for name, _ in repeated)
+        and all(name != "content-length" for name, _ in repeated)
     )
 
 
