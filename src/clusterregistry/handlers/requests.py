@@ -29,27 +29,24 @@ class Request(abc.ABC):
     Where its body comes from, and how one learns that the client has left, is up to who made the connection.
     """
 
-    __slots__ = (
-        "_headers",
-        "_query",
-        "_repeated",
-        "abort",
-        "authorizer",
-        "client_address",
-        "client_certificates",
-        "decision",
-        "id",
-        "impersonator",
-        "info",
-        "method",
-        "on_body",
-        "path",
-        "query_string",
-        "received",
-        "user",
-        "visible",
-        "warned",
-    )
+    # The values of the class until somebody sets others: to set all of them for each request costs as much as it does
+    # to look at the request line.
+    id = ""
+    info = _NOT_READ_YET
+    user: Any = None
+    impersonator: Any = None
+    """Who really asks, when they act as ``user``."""
+    decision: Any = None
+    """What authorization has decided; None before that."""
+    received = 0.0
+    """When it came, in seconds since 1970; only known where it is recorded."""
+    on_body: Callable[[bytes], None] | None = None
+    """Who else wants to see the body once it is read."""
+    authorizer: Any = None
+    visible: Visible = EVERYTHING
+    warned: WarningRecorder | None = None
+    """The warnings, once somebody has asked for them: few requests have any."""
+    _query: Query | None = None
 
     def __init__(  # noqa: PLR0913 - the parts of a request, all by keyword
         self,
@@ -75,24 +72,8 @@ class Request(abc.ABC):
         self.client_address = client_address
         self.client_certificates = client_certificates
         self.abort = abort
-        self.id = ""
-        self.info = _NOT_READ_YET
-        self.user: Any = None
-        self.impersonator: Any = None
-        """Who really asks, when they act as ``user``."""
-        self.decision: Any = None
-        """What authorization has decided; None before that."""
-        self.received = 0.0
-        """When it came, in seconds since 1970; only known where it is recorded."""
-        self.on_body: Callable[[bytes], None] | None = None
-        """Who else wants to see the body once it is read."""
-        self.authorizer: Any = None
-        self.visible: Visible = EVERYTHING
         self._headers = headers
         self._repeated = repeated_headers
-        self._query: Query | None = None
-        self.warned: WarningRecorder | None = None
-        """The warnings, once somebody has asked for them: few requests have any."""
 
     def body_at_hand(self) -> bytes:
         """The whole body if it has come already, to be taken once. Empty when ``body`` has to be asked, which can wait.

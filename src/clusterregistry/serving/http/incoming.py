@@ -16,7 +16,15 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Incoming(Request):
     """A request whose head is there and whose body may still come."""
 
-    __slots__ = ("_held", "_pieces", "_unwanted", "_wire", "broken", "complete", "keep_alive", "takes_chunks")
+    keep_alive = True
+    """Whether the client means to send more after it."""
+    takes_chunks = True
+    """Whether it knows answers in chunks."""
+    broken = False
+    """Whether the rest of the body is malformed."""
+    _held = 0
+    """How many bytes of the body the wire waits for: none of one that has come with its head."""
+    _unwanted = False
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a head says; by position, since keywords cost a dictionary
         self,
@@ -39,18 +47,9 @@ class Incoming(Request):
             client_certificates=wire.certificates,
             abort=wire.abort,
         )
-        self.keep_alive = True
-        """Whether the client means to send more after it."""
-        self.takes_chunks = True
-        """Whether it knows answers in chunks."""
         self.complete = body is not None
-        self.broken = False
-        """Whether the rest of the body is malformed."""
         self._wire = wire
         self._pieces = [body] if body else []
-        self._held = 0
-        """How many bytes of the body the wire waits for: none of one that has come with its head."""
-        self._unwanted = False
 
     def all_headers(self) -> tuple[dict[str, str], Sequence[tuple[str, str]]]:
         """The first values as they are now, a copy, and the further ones."""
