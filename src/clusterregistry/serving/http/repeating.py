@@ -20,14 +20,10 @@ Headers = dict[str, str]
 Repeated = Sequence[tuple[str, str]]
 
 _PLAIN = rb"A-Za-z0-9/&=%._~:,@+-"
-_LINE = re.compile(
-    rb"(GET|POST|PUT|PATCH|DELETE) (/[%b]{0,1024})(?:\?([?%b]{0,1024}))? HTTP/1\.1\r\n" % (_PLAIN, _PLAIN)
-)
-_HEADER_LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
-_DIGITS = rb"0|[1-9][0-9]{0,5}"
-_LENGTH = re.compile(_DIGITS)
-"""As everybody writes it, and less than a body may have."""
-_LENGTH_LINE = re.compile(rb"(?:\A|\r\n)content-length: ?(%b)\r\n" % _DIGITS, re.IGNORECASE)
+_LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[%b]{0,1024})(?:\?([?%b]{0,1024}))? HTTP/1\.1" % (_PLAIN, _PLAIN))
+_HEADER_LINES = re.compile(rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)*")
+_LENGTH_LINE = re.compile(rb"\r\ncontent-length: ?([0-9]{1,6})(?=\r\n|\Z)", re.IGNORECASE)
+_END = b"\r\n\r\n"
 _MORE_TO_KNOW = frozenset(("transfer-encoding", "expect", "upgrade", "connection", "proxy-connection"))
 """Of a request with one of these there is more to know than its headers."""
 
@@ -51,21 +47,18 @@ class KnownHeads:
 
     def request_in(self, data: bytes, wire: Wire) -> Incoming | None:
         """The request, if the data are one whole request with known headers, and nothing else."""
-        line = _LINE.match(data)
-        if line is None:
+        lines, end, body = data.partition(_END)
+        line = _LINE.match(lines)
+        if line is None or not end:
             return None
         method, path, query_string = line.groups(b"")
         head = self._heads.get(method)
-        if head is None:
-            return None
-        lengthy = head.body_in(data, line.end())
-        if lengthy is None:
+        if head is None or not head.fits(lines[line.end() :], body):
             return None
         self._in_vain = 0
-        digits, body = lengthy
         headers = head.headers.copy()  # whoever looks at headers may drop some
-        if digits:
-            headers["content-length"] = digits.decode()
+        if head.has_length:
+            headers["content-length"] = str(len(body))
         return Incoming(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
 
     def learn(self, data: bytes, request: Incoming) -> None:
@@ -73,7 +66,7 @@ class KnownHeads:
         if self._in_vain >= _LESSONS:
             return
         line = _LINE.match(data)
-        head = _learnt(data, line.end(), request) if line else None
+        head = _learnt(data[line.end() : data.find(_END)], request) if line else None
         if line and head:
             self._heads[line[1]] = head
             self._in_vain += 1
@@ -86,44 +79,36 @@ class KnownHeads:
 
 
 class _Head:
-    """Header lines, cut at the digits of the body's length if it has one."""
+    """The header lines of a request, each with the line break before it, and what the parser made of them."""
 
-    __slots__ = ("_after", "_before", "headers", "method", "repeated")
+    __slots__ = ("_lines", "has_length", "headers", "method", "repeated")
 
-    def __init__(self, request: Incoming, before: bytes, after: bytes) -> None:
+    def __init__(self, request: Incoming, lines: bytes, *, has_length: bool) -> None:
+        """With the length of a body there is ``%d`` in the lines, where its digits stand."""
         self.method = request.method
         self.headers, self.repeated = request.all_headers()
-        self._before = before
-        self._after = after
-        """What is behind the digits, with the empty line; empty when there are none."""
+        self._lines = lines
+        self.has_length = has_length
 
-    def body_in(self, data: bytes, start: int) -> tuple[bytes, bytes] | None:
-        """The digits and the body, if data have these lines from ``start`` on, and then exactly such a body."""
-        before, after = self._before, self._after
-        if not data.startswith(before, start):
-            return None
-        end = start + len(before)
-        if not after:
-            return (b"", b"") if len(data) == end else None
-        length = _LENGTH.match(data, end)
-        if length is None or not data.startswith(after, length.end()):
-            return None
-        digits, body = length[0], data[length.end() + len(after) :]
-        return (digits, body) if len(body) == int(digits) else None
+    def fits(self, lines: bytes, body: bytes) -> bool:
+        """Whether these are the same lines, but for the length, which is exactly that of what is behind them."""
+        if self.has_length:
+            return lines == self._lines % len(body)
+        return not body and lines == self._lines
 
 
-def _learnt(data: bytes, start: int, request: Incoming) -> _Head | None:
-    """The head of a request whose header lines begin at ``start``; None unless they are as plain as can be."""
-    lines = data[start : data.find(b"\r\n\r\n", start - 2) + 4]
+def _learnt(lines: bytes, request: Incoming) -> _Head | None:
+    """The head of a request with these header lines; None unless they are as plain as can be."""
     headers, repeated = request.all_headers()
     if not _is_plain(lines, headers, repeated):
         return None
     if "content-length" not in headers:
-        return _Head(request, lines, b"")
+        return _Head(request, lines, has_length=False)
     length = _LENGTH_LINE.search(lines)
     if length is None or length[1].decode() != headers["content-length"]:
         return None
-    return _Head(request, lines[: length.start(1)], lines[length.end(1) :])
+    before, after = (part.replace(b"%", b"%%") for part in (lines[: length.start(1)], lines[length.end(1) :]))
+    return _Head(request, b"%b%%d%b" % (before, after), has_length=True)
 
 
 def _is_plain(lines: bytes, headers: Headers, repeated: Repeated) -> bool:
@@ -131,7 +116,7 @@ def _is_plain(lines: bytes, headers: Headers, repeated: Repeated) -> bool:
     return (
         len(lines) <= _LONGEST
         and _HEADER_LINES.fullmatch(lines) is not None
-        and lines.count(b"\r\n") == len(headers) + len(repeated) + 1
+        and lines.count(b"\r\n") == len(headers) + len(repeated)
         and _MORE_TO_KNOW.isdisjoint(headers)
         and all(name != "content-length" for name, _ in repeated)
     )
