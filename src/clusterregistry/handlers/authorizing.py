@@ -7,10 +7,20 @@ from clusterregistry.authz.messages import forbidden
 from clusterregistry.handlers.requests import Request
 
 
-def attributes_of(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
+def attributes_of(request: Request) -> Attributes:
+    """What a request wants to do."""
+    memo = request.info.memo
+    known: Attributes | None = memo.get(attributes_of)
+    if known is None or known.user is not request.user:
+        # Who asks for something asks for it again, more often than somebody else does.
+        known = memo[attributes_of] = _attributes(request)
+    return known
+
+
+def _attributes(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
     """What a request wants to do, or the same with another verb or name."""
     info = request.info
-    # By position: to make an object by keywords costs a dictionary of them, and this is one for each request.
+    # By position: to make an object by keywords costs a dictionary of them, and many requests have one of their own.
     return Attributes(
         request.user,
         verb or info.verb,
@@ -27,7 +37,7 @@ def attributes_of(request: Request, verb: str = "", *, name: str | None = None) 
 
 async def require(request: Request, verb: str, *, name: str | None = None) -> None:
     """What a request asks for turns out to be something else as well, such as to create. Raises 403."""
-    attributes = attributes_of(request, verb, name=name)
+    attributes = _attributes(request, verb, name=name)
     decision = await decided(request.authorizer, attributes)
     if not decision.allowed:
         raise forbidden(attributes, decision)

@@ -19,9 +19,9 @@ _KEPT = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # one for each path: frozen would make it three times as dear
 class RequestInfo:
-    """The attributes of a request. ``is_resource`` tells resources from other paths.
+    """The attributes of a request. Never changed, but for the memo. ``is_resource`` tells resources from other paths.
 
     ``parts`` is what is left of the path from the resource on; anything longer than
     resource/name/subresource is nothing that exists.
@@ -52,19 +52,16 @@ def parse(method: str, path: str, query_string: bytes) -> RequestInfo:
 
 def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
     segments = path.strip("/").split("/")
-    plain = RequestInfo(path=path, verb=method.lower())
     if len(segments) < 3 or segments[0] not in _PREFIXES:  # noqa: PLR2004 - prefix, version, resource
-        return plain
+        return RequestInfo(path=path, verb=method.lower())
     group, rest = "", segments[1:]
     if segments[0] == "apis":
         group, rest = rest[0], rest[1:]
     version, rest = rest[0], rest[1:]
-    if not rest:
-        return plain
+    if not rest or rest == ["watch"]:
+        return RequestInfo(path=path, verb=method.lower())
     verb = _VERBS.get(method, "")
     if rest[0] == "watch":
-        if len(rest) == 1:
-            return plain
         verb, rest = "watch", rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:  # noqa: PLR2004 - a resource within a namespace
