@@ -19,7 +19,8 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            request.id = _given_id(request) or new_id()
+            given = request.header("audit-id")
+            request.id = given if given and _is_good_id(given) else new_id()
             reply = inner(request)
             if not isinstance(reply, Response):
                 return handle_later(request, reply)
@@ -41,14 +42,14 @@ def _add_headers(request: Request, answer: Answer) -> None:
     if not headers or not any(name == b"cache-control" for name, _ in headers):
         headers.append(_NO_CACHE)
     headers.append((b"audit-id", request.id.encode()))
-    if request.warned:
-        headers.extend(request.warnings.headers())
+    warned = request.warned
+    if warned is not None:
+        headers.extend(warned.headers())
 
 
-def _given_id(request: Request) -> str:
+def _is_good_id(given: str) -> bool:
     """As kube-apiserver does: a client may name its request, to find it in the audit log. Not without bounds."""
-    given = request.header("audit-id")
-    return given if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable() else ""
+    return len(given) <= _LONGEST_ID and given.isascii() and given.isprintable()
 
 
 def new_id() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.durations import parse_duration
 from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Answer, Reply
+from clusterregistry.handlers.responses import Answer, Reply, Response
 from clusterregistry.serving.interface import Filter, Handler, answered
 
 _QUICK = frozenset({"get", "list"})
@@ -26,7 +26,8 @@ def filter_for(seconds: float) -> Filter:
         async def limited(request: Request) -> Answer:
             task = deadlines.begin()
             try:
-                return await answered(inner(request))
+                reply = inner(request)
+                return reply if isinstance(reply, Response) else await reply
             except asyncio.CancelledError:
                 if deadlines.ended(task):
                     raise _too_late() from None
@@ -71,7 +72,8 @@ class _Deadlines:
 
     def begin(self) -> asyncio.Task[Any]:
         """From now on the time of the present task counts."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("only a task can be ended")
         self._due[task] = loop.time() + self._seconds
