@@ -43,6 +43,8 @@ def union(one: Fields, other: Fields) -> Fields:
     joined: Fields | None = None
     for element, node in other.items():
         mine = one.get(element)
+        if mine == node:
+            continue
         both = node if mine is None else _joined(mine, node)
         if both is not mine:
             joined = dict(one) if joined is None else joined
@@ -61,11 +63,11 @@ def _joined(one: Fields, other: Fields) -> Fields:
 def difference(one: Fields, other: Fields) -> Fields:
     """What belongs to the first set and not to the second. Taking a parent away leaves its children."""
     left: Fields | None = None
-    for element in one if len(one) < len(other) else other:
-        if element not in one or element not in other:
-            continue
-        remaining = _remaining(one[element], other[element])
-        if remaining is one[element]:
+    # What both have is known at once, and usually it is little or nothing.
+    for element in one.keys() & other.keys():
+        node = one[element]
+        remaining = _remaining(node, other[element])
+        if remaining is node:
             continue
         left = dict(one) if left is None else left
         if remaining is None:
@@ -77,18 +79,19 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 def _remaining(node: Fields, taken: Fields) -> Fields | None:
     """A node without what is taken from it; None when nothing is left."""
+    if node == taken:
+        return None
     if not node:
-        return None if is_member(taken) else node
+        return None if SELF in taken else node
     return _normal(difference(node, taken or {SELF: LEAF}))
 
 
 def intersection(one: Fields, other: Fields) -> Fields:
     common = {}
-    for element in one if len(one) < len(other) else other:
-        if element in one and element in other:
-            node = _common(one[element], other[element])
-            if node is not None:
-                common[element] = node
+    for element in one.keys() & other.keys():
+        node = _common(one[element], other[element])
+        if node is not None:
+            common[element] = node
     return common
 
 
