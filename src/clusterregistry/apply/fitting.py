@@ -7,7 +7,7 @@ sure of it, schemas are compiled to functions that look only where something mig
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from operator import is_
 
 from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema
 from clusterregistry.apply.elements import FIELD
@@ -24,29 +24,39 @@ def compile_fitting(schema: Schema) -> Fit | None:
     match schema:
         case Object():
             fits = {FIELD + name: fit for name, field in schema.fields.items() if (fit := compile_fitting(field))}
-            return _each(fits.get) if fits else None
+            return _fit_struct(fits) if fits else None
         case Map(values=values):
             below = compile_fitting(values)
-            return _each(lambda element: below if element.startswith(FIELD) else None) if below else None
+            return _fit_alike(below, is_field=True) if below else None
         case Array(items=items):
             below = compile_fitting(items)
-            return _each(lambda element: None if element.startswith(FIELD) else below) if below else None
+            return _fit_alike(below, is_field=False) if below else None
         case _:
             return None
 
 
-def _each(fit_of: Callable[[str], Fit | None]) -> Fit:
-    """A function that makes all that is in a set fit by what ``fit_of`` has for its elements."""
+def _fit_struct(fits: dict[str, Fit]) -> Fit:
+    """A function that makes those fields fit that might not. Which of them a set has is known at once."""
+    elements = fits.keys()
+
+    def fit_some(fields: Fields) -> Fields:
+        for element in elements & fields.keys():
+            node = fields[element]
+            if node and (proper := fits[element](node)) is not node:
+                fields = {**fields, element: proper}
+        return fields
+
+    return fit_some
+
+
+def _fit_alike(fit: Fit, *, is_field: bool) -> Fit:
+    """A function that makes all fit that a map or list has in it."""
 
     def fit_all(fields: Fields) -> Fields:
-        fitted: Fields | None = None
-        for element, node in fields.items():
-            if not node or (fit := fit_of(element)) is None:
-                continue
-            proper: Any = fit(node)
-            if proper is not node:
-                fitted = dict(fields) if fitted is None else fitted
-                fitted[element] = proper
-        return fields if fitted is None else fitted
+        fitted = {
+            element: fit(node) if node and element.startswith(FIELD) is is_field else node
+            for element, node in fields.items()
+        }
+        return fields if all(map(is_, fitted.values(), fields.values())) else fitted
 
     return fit_all
