@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema
 from clusterregistry.apply import managed_fields
 from clusterregistry.apply.comparing import Comparison, compare
 from clusterregistry.apply.errors import ApplyError, ConflictsError, InvalidConfigurationError
 from clusterregistry.apply.field_sets import (
     Fields,
+    below,
     difference,
     intersection,
+    is_atomic,
     is_member,
     parse,
     paths,
@@ -24,6 +27,7 @@ from clusterregistry.apply.field_sets import (
     with_structs,
 )
 from clusterregistry.apply.fitting import compile_fitting
+from clusterregistry.apply.items import identified
 from clusterregistry.apply.managed_fields import MOST_UPDATERS
 from clusterregistry.apply.owning import owned
 from clusterregistry.patching import merge_patch
@@ -554,3 +558,40 @@ def test_comparing_backwards_swaps_what_came_and_what_went(one: Wire, other: Wir
     assert union(there.gained, there.removed) == union(back.gained, back.removed)
     assert difference(there.removed, back.gained) == {}
     assert difference(back.removed, there.gained) == {}
+
+
+# Changes against those of a model: what each object has by its paths
+
+
+def model(schema: Schema | None, value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """All that can be owned of a value, with the values of what has no parts; others are there for themselves."""
+    parts = owned_parts(schema, value)
+    found: dict[tuple[str, ...], Any] = {path: value if not parts else ...}
+    for element, (inner, part) in parts.items():
+        found |= model(inner, part, (*path, element))
+    return found
+
+
+def owned_parts(schema: Schema | None, value: Any) -> dict[str, tuple[Schema | None, Any]]:
+    if is_atomic(schema):
+        return {}
+    if isinstance(schema, Array) and isinstance(value, list):
+        return {element: (schema.items, item) for element, item in identified(schema, value)}
+    if isinstance(schema, Object | Map) and isinstance(value, dict):
+        return {f"f:{name}": (below(schema, f"f:{name}"), part) for name, part in value.items()}
+    return {}
+
+
+@settings(max_examples=300)
+@given(THINGS, THINGS, st.sampled_from(["struct", "map", "items", "set"]), st.sampled_from([None, {}, [], "x"]))
+def test_changes_are_those_of_all_that_can_be_owned(one: Wire, other: Wire, name: str, odd_one: Any) -> None:
+    if "spec" in one:
+        one["spec"][name] = odd_one
+    for old, new in ((one, other), (other, one)):
+        before, after = model(SCHEMA, old), model(SCHEMA, new)
+        found = compare(SCHEMA, old, new)
+        # What has or had parts is no change by itself: its parts are.
+        whole = {path for path in before.keys() & after.keys() if ... not in (before[path], after[path])}
+        different = {path for path in whole if before[path] != after[path]}
+        assert members(found.gained) == {*(after.keys() - before.keys()), *different}
+        assert members(found.removed) == before.keys() - after.keys()

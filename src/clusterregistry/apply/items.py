@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from clusterregistry.apis.meta.field_errors import quoted
+from clusterregistry.apis.meta.remembering import remembered
 from clusterregistry.apis.meta.schemas import Array, Object, String
 from clusterregistry.apply import elements
 
 _REMEMBERED = 4096
 _LONGEST_REMEMBERED = 128
+_STRINGS = frozenset((str,))
 
 
 class NoIdentityError(ValueError):
@@ -78,3 +81,43 @@ def grouped(schema: Array, items: Any) -> dict[str, list[Any]]:
     for element, item in identified(schema, items):
         groups.setdefault(element, []).append(item)
     return groups
+
+
+# The usual lists: items that are told apart by one text
+
+ByElement = Callable[[Any], dict[str, Any] | None]
+
+
+def compile_by_element(schema: Array) -> ByElement:
+    """A function that has the items of a list by their elements; None where that is not simple, see ``grouped``.
+
+    Simple are maps that all have the list's only key, and texts in a set, none of them twice. What is done with these
+    is the same for each, so that no code of ours has to run for each.
+    """
+    if len(schema.map_keys) > 1:
+        return lambda _items: None
+    element_of_text = _elements_of_texts(schema)
+    text_of = itemgetter(schema.map_keys[0]) if schema.map_keys else None
+
+    def by_element(items: Any) -> dict[str, Any] | None:
+        if type(items) is not list:
+            return None
+        try:
+            texts = list(map(text_of, items)) if text_of else items
+        except (TypeError, KeyError):  # no map, or one without the key
+            return None
+        if not _STRINGS.issuperset(map(type, texts)):
+            return None
+        found = dict(zip(map(element_of_text, texts), items, strict=True))
+        return found if len(found) == len(items) else None
+
+    return by_element
+
+
+def _elements_of_texts(schema: Array) -> Callable[[str], str]:
+    """Remembered: a fleet has few names of conditions."""
+    keep = remembered(_REMEMBERED, longest=_LONGEST_REMEMBERED)
+    if not schema.map_keys:
+        return keep(elements.of_value)
+    (key,) = schema.map_keys
+    return keep(lambda text: elements.of_key({key: text}))
