@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apply.checking import problems_text
+from clusterregistry.apply.checking import compile_plainness, problems_text
 from tests.apply.schemas import SPEC_SCHEMA
 
 
 def problems(configuration: dict[str, Any]) -> str:
     before = copy.deepcopy(configuration)
     text = problems_text(SPEC_SCHEMA, configuration)
+    assert not text or not compile_plainness(SPEC_SCHEMA)(configuration)
     assert configuration == before
     return text
 
@@ -112,3 +113,17 @@ def test_equal_numbers_are_duplicates(number: float) -> None:
 
 def test_a_number_beyond_all_integers_is_an_item_like_any_other() -> None:
     assert problems({"numbers": [1e300, 1e19]}) == ""
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {},
+        {"text": "a", "number": 1, "flag": True, "either": "a", "when": "now"},
+        {"struct": {"a": "x", "deep": {"c": "y"}}, "map": {"a": "x"}, "structs": {"a": {"a": "x"}, "b": {}}},
+        {"list": ["a", "a"], "set": ["a", "b"], "listOfStructs": [{"a": "x"}, {"a": "x"}]},
+        {"items": [{"name": "a", "tags": ["x"]}, {"name": "b"}], "atomicStruct": {"a": "x"}, "atomicMap": {"a": "x"}},
+    ],
+)
+def test_usual_configurations_are_plain(configuration: dict[str, Any]) -> None:
+    assert compile_plainness(SPEC_SCHEMA)(configuration)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema
 from clusterregistry.apply import managed_fields
+from clusterregistry.apply.checking import compile_plainness, problems_text
 from clusterregistry.apply.comparing import Comparison, compare
 from clusterregistry.apply.errors import ApplyError, ConflictsError, InvalidConfigurationError
 from clusterregistry.apply.field_sets import (
@@ -29,6 +30,7 @@ from clusterregistry.apply.field_sets import (
 from clusterregistry.apply.fitting import compile_fitting
 from clusterregistry.apply.items import identified
 from clusterregistry.apply.managed_fields import MOST_UPDATERS
+from clusterregistry.apply.merging import is_settled, settled
 from clusterregistry.apply.owning import owned
 from clusterregistry.patching import merge_patch
 from tests.apply.schemas import (
@@ -437,6 +439,15 @@ def test_whatever_is_applied_over_and_over_changes_no_more_than_the_time(sequenc
             assert third is not None
             assert without_managed_fields(third) == without_managed_fields(second)
             assert sorted(map(repr, map(timeless, entries(third)))) == sorted(map(repr, map(timeless, entries(second))))
+
+
+@settings(max_examples=300)
+@given(things(METADATA | odd(METADATA), SPEC | odd(SPEC), STATUS | odd(STATUS)))
+def test_what_is_plain_has_no_problems_and_nothing_to_settle(configuration: Wire) -> None:
+    if compile_plainness(SCHEMA)(configuration):
+        assert problems_text(SCHEMA, configuration) == ""
+        assert is_settled(configuration)
+        assert repr(settled(SCHEMA, configuration)) == repr(configuration)
 
 
 def without_status(obj: Wire) -> Wire:

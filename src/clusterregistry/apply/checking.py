@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from operator import is_
 from typing import Any, NamedTuple
 
 from clusterregistry.apis.meta import schemas
@@ -10,7 +12,7 @@ from clusterregistry.apis.meta.field_errors import quoted
 from clusterregistry.apis.meta.schemas import Array, Schema
 from clusterregistry.apply import elements
 from clusterregistry.apply.field_sets import is_atomic
-from clusterregistry.apply.items import NoIdentityError, element_of
+from clusterregistry.apply.items import NoIdentityError, compile_by_element, element_of
 
 _STRINGS = frozenset((str,))
 
@@ -29,6 +31,72 @@ def problems_text(schema: schemas.Object, configuration: dict[str, Any]) -> str:
     if len(found) > 1:
         return "\n  ".join(["errors:", *found])
     return "".join(found)
+
+
+# What has no problems, seen with one look at each struct, map and list
+
+IsPlain = Callable[[Any], bool]
+
+
+class _Plain(NamedTuple):
+    """The values of a schema that surely fit it: of one type, and with nothing in them that does not fit."""
+
+    type: type
+    is_plain: IsPlain | None
+    """Of a value that has the type; None where that is all."""
+
+
+_SCALARS: dict[type[Schema], type] = {schemas.Integer: int, schemas.Boolean: bool}
+"""Of all other scalars, text is what surely fits."""
+
+
+def compile_plainness(schema: schemas.Object) -> IsPlain:
+    """A function that tells of a map whether it is plain: it fits the schema, and has no nulls or floats in it.
+
+    Nearly all configurations are. Of one that is not, ``problems_text`` says whether it fits.
+    """
+    plain = {name: _plain(field) for name, field in schema.fields.items()}
+    types = {name: each.type for name, each in plain.items()}
+    checks = {name: each.is_plain for name, each in plain.items() if each.is_plain}
+
+    def is_plain(value: dict[str, Any]) -> bool:
+        # A field that the schema does not know has no type.
+        if not all(map(is_, map(type, value.values()), map(types.get, value))):
+            return False
+        return all(checks[name](value[name]) for name in checks.keys() & value.keys())
+
+    return is_plain
+
+
+def _plain(schema: Schema) -> _Plain:
+    match schema:
+        case schemas.Object():
+            return _Plain(dict, compile_plainness(schema))
+        case schemas.Map(values=values):
+            are_plain = _all_plain(_plain(values))
+            return _Plain(dict, lambda value: are_plain(value.values()))
+        case Array():
+            return _Plain(list, _plain_lists(schema))
+        case _:
+            return _Plain(_SCALARS.get(type(schema), str), None)
+
+
+def _plain_lists(schema: Array) -> IsPlain:
+    are_plain = _all_plain(_plain(schema.items))
+    if is_atomic(schema):
+        return are_plain
+    by_element = compile_by_element(schema)
+    return lambda value: are_plain(value) and by_element(value) is not None
+
+
+def _all_plain(plain: _Plain) -> IsPlain:
+    types, check = frozenset((plain.type,)), plain.is_plain
+    if check is None:
+        return lambda values: types.issuperset(map(type, values))
+    return lambda values: types.issuperset(map(type, values)) and all(map(check, values))
+
+
+# The problems one by one
 
 
 def _problems(schema: Schema, value: Any, path: str) -> list[Problem]:

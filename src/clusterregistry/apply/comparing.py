@@ -7,7 +7,7 @@ without code of ours that runs for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import compress, filterfalse, repeat
 from operator import ne
 from typing import Any, NamedTuple
@@ -15,13 +15,10 @@ from typing import Any, NamedTuple
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.schemas import Array, Schema
 from clusterregistry.apply.elements import FIELD
-from clusterregistry.apply.field_sets import LEAF, SELF, Fields, is_atomic
+from clusterregistry.apply.field_sets import LEAF, SELF, Fields, Names, is_atomic, whole_names
 from clusterregistry.apply.items import compile_by_element, grouped
 
 _ABSENT: Any = object()
-
-Names = Mapping[str, Any]
-"""A tree of names of fields. What has no names below it is meant as a whole. Recursive, as ``Fields`` is."""
 
 
 class Comparison(NamedTuple):
@@ -126,7 +123,7 @@ def _alike(parts: _Parts | None) -> _Below:
 
 
 def _struct_parts(schema: schemas.Object, hidden: Names) -> _Parts:
-    whole = frozenset(name for name, below in hidden.items() if not below)
+    whole = whole_names(hidden)
     compiled = {name: _compiled(field, hidden.get(name) or {}) for name, field in schema.fields.items()}
     fields = {name: parts for name, parts in compiled.items() if parts and name not in whole}
     return _map_parts(_named(fields), element_of=_FIELD_OF, hidden=whole)

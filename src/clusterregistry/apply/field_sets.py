@@ -8,7 +8,7 @@ operand is that operand, so that ``is`` tells whether anything happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clusterregistry.apis.meta.schemas import Array, Map, Object, Schema
@@ -22,6 +22,9 @@ SELF = "."
 LEAF: Fields = {}
 """The node of an element that belongs to the set and has nothing below it."""
 
+
+Names = Mapping[str, Any]
+"""A tree of names of fields. What has no names below it is meant as a whole. Recursive, as ``Fields`` is."""
 
 CONTAINERS = frozenset((Object, Map, Array))
 """Schemas of values that have parts."""
@@ -106,6 +109,11 @@ def _normal(node: Fields) -> Fields | None:
     if not node:
         return None
     return LEAF if len(node) == 1 and SELF in node else node
+
+
+def whole_names(names: Names) -> frozenset[str]:
+    """Those that are meant as a whole."""
+    return frozenset(name for name, below in names.items() if not below)
 
 
 def without_parts(fields: Fields, names: frozenset[str]) -> Fields:

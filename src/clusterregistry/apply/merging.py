@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from clusterregistry.apis.meta import schemas
@@ -61,25 +62,69 @@ def _part(schema: Schema | None, name: str) -> Schema | None:
     return schema.fields.get(name) if type(schema) is schemas.Object else getattr(schema, "values", None)
 
 
-def merge(schema: Schema | None, live: Any, applied: Any) -> Any:
+Merge = Callable[[Any, Any], Any]
+"""Takes the live and the applied value."""
+
+
+def merge(schema: schemas.Object, live: dict[str, Any], applied: dict[str, Any]) -> Any:
     """The live value with what the applied one says. Shares parts with both, changes neither."""
-    if type(schema) not in CONTAINERS or not live or is_atomic(schema):
-        return applied
-    if type(schema) is Array:
-        return _lists(schema, live, applied) if type(live) is list else applied
-    return _maps(schema, live, applied) if type(live) is dict else applied
+    return compile_merge(schema)(live, applied)
 
 
-def _maps(schema: Schema | None, live: dict[str, Any], applied: Any) -> dict[str, Any]:
-    """An applied null says nothing about a map that has something in it."""
-    merged = dict(live)
-    for name, value in applied.items() if applied else ():
-        has_parts = type(value) is not str and name in live
-        merged[name] = merge(_part(schema, name), live[name], value) if has_parts else value
-    return merged
+def compile_merge(schema: schemas.Object) -> Merge:
+    """The same as a function of both, for one schema. The live value must not be empty."""
+    compiled = {name: _compiled(field) for name, field in schema.fields.items()}
+    merges = {name: merge_part for name, merge_part in compiled.items() if merge_part}
+
+    def merge_structs(live: Any, applied: Any) -> Any:
+        if not live or type(live) is not dict:
+            return applied
+        merged = {**live, **(applied or {})}  # a null says nothing about a map that has something in it
+        for name in merges.keys() & applied.keys() & live.keys() if applied else ():
+            merged[name] = _merged(merges[name], live[name], applied[name])
+        return merged
+
+    return merge_structs
 
 
-def _lists(schema: Array, live: list[Any], applied: Any) -> list[Any]:
+def _compiled(schema: Schema) -> Merge | None:
+    """None where what is applied just replaces what is there."""
+    if is_atomic(schema):
+        return None
+    match schema:
+        case schemas.Object():
+            return compile_merge(schema)
+        case schemas.Map(values=values):
+            return _compile_maps(_compiled(values))
+        case Array():
+            return _compile_lists(schema)
+        case _:
+            return None
+
+
+def _merged(merge_values: Merge | None, live: Any, applied: Any) -> Any:
+    return applied if merge_values is None or type(applied) is str else merge_values(live, applied)
+
+
+def _compile_maps(merge_values: Merge | None) -> Merge:
+    def merge_maps(live: Any, applied: Any) -> Any:
+        if not live or type(live) is not dict:
+            return applied
+        merged = {**live, **(applied or {})}
+        if merge_values and applied:
+            for name in live.keys() & applied.keys():
+                merged[name] = _merged(merge_values, live[name], applied[name])
+        return merged
+
+    return merge_maps
+
+
+def _compile_lists(schema: Array) -> Merge:
+    merge_items = _compiled(schema.items)
+    return lambda live, applied: _lists(schema, merge_items, live, applied) if live and type(live) is list else applied
+
+
+def _lists(schema: Array, merge_items: Merge | None, live: list[Any], applied: Any) -> list[Any]:
     """The items of both, merged where they are the same.
 
     As in kube-apiserver, whose order clients see: applied items keep the order in which they are applied, and
@@ -98,7 +143,7 @@ def _lists(schema: Array, live: list[Any], applied: Any) -> list[Any]:
         if is_applied:
             same = mine.get(element, [])
             # Duplicates are replaced by the one that is applied.
-            merged.append(merge(schema.items, same[0], theirs[element]) if len(same) == 1 else theirs[element])
+            merged.append(_merged(merge_items, same[0], theirs[element]) if len(same) == 1 else theirs[element])
         else:
             merged.append(mine[element].pop(0))
     return merged

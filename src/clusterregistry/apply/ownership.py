@@ -13,16 +13,16 @@ from typing import Any
 
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apply import last_applied, managed_fields
-from clusterregistry.apply.checking import problems_text
+from clusterregistry.apply.checking import compile_plainness, problems_text
 from clusterregistry.apply.comparing import NO_CHANGE, Comparison, compile_compare
 from clusterregistry.apply.conflicts import conflicts_error
 from clusterregistry.apply.errors import InvalidConfigurationError
 from clusterregistry.apply.field_sets import LEAF, SELF, Fields, difference, intersection, union
 from clusterregistry.apply.fitting import compile_fitting
 from clusterregistry.apply.managed_fields import APPLY, UPDATE, Entry, Identity, MalformedEntryError, Managed
-from clusterregistry.apply.merging import is_settled, merge, settled
-from clusterregistry.apply.owning import owned
-from clusterregistry.apply.pruning import Pruning
+from clusterregistry.apply.merging import compile_merge, is_settled, settled
+from clusterregistry.apply.owning import compile_owned
+from clusterregistry.apply.pruning import Pruning, Version
 from clusterregistry.apply.removing import empties_for_nulls, nulls_for_empties, remove
 
 Object = dict[str, Any]
@@ -89,6 +89,10 @@ class Ownership:
         self._schema = views[api_version].schema
         hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **dict.fromkeys(self._hidden)}
         self._compare = {version: compile_compare(view.schema, hidden) for version, view in views.items()}
+        self._versions = {name: Version(view.schema, compile_owned(view.schema)) for name, view in views.items()}
+        self._claimed = compile_owned(self._schema, hidden)
+        self._merge = compile_merge(self._schema)
+        self._is_plain = compile_plainness(self._schema)
         self._fit = {version: compile_fitting(view.schema) for version, view in views.items()}
 
     # Updates
@@ -148,7 +152,7 @@ class Ownership:
 
         Changes neither of them. Raises InvalidConfigurationError and, unless forced, ConflictsError.
         """
-        self._check(configuration)
+        is_plain = self._checked(configuration)
         before = live or {"apiVersion": self._api_version, "kind": self._kind, "metadata": {}}
         managed = self._fitting(managed_fields.from_stored(before["metadata"].get("managedFields")))
         if not managed:
@@ -156,7 +160,7 @@ class Ownership:
         identity = self._identity(manager, APPLY)
         last = managed.get(identity)
         managed[identity] = self._claim(configuration, identity, last)
-        merged: Object = merge(self._schema, before, configuration)
+        merged: Object = self._merge(before, configuration)
         merged["metadata"] = merged["metadata"] or {}
         after = self._without_given_up(merged, managed, identity, last) if last else merged
         changes = self._changes(before, after)
@@ -166,7 +170,7 @@ class Ownership:
         managed_fields.replace_fields(managed, identity, difference(managed[identity]["fieldsV1"], _NAME))
         if after != before and identity in managed:
             managed[identity]["time"] = self._now()
-        if after is not merged or not is_settled(configuration):
+        if after is not merged or not (is_plain or is_settled(configuration)):
             after = settled(self._schema, after, before, configuration)
         after["metadata"] = {**after["metadata"]}
         after["metadata"]["managedFields"] = managed_fields.to_stored(managed)
@@ -174,35 +178,40 @@ class Ownership:
             last_applied.keep_in_step(after, configuration)
         return after
 
-    def _check(self, configuration: Object) -> None:
-        """Raises InvalidConfigurationError."""
+    def _checked(self, configuration: Object) -> bool:
+        """Whether it is plain, which spares some work later on. Raises InvalidConfigurationError unless it fits."""
         if (configuration.get("apiVersion"), configuration.get("kind")) != (self._api_version, self._kind):
             raise InvalidConfigurationError(f"invalid object type: {_shown_type(configuration)}")
         metadata = configuration.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise InvalidConfigurationError("metadata.managedFields must be nil")
+        if self._is_plain(configuration):
+            return True
         if text := problems_text(self._schema, configuration):
             namespace, name = _text(metadata, "namespace"), _text(metadata, "name")
             what = f"{namespace}/{name}; {_shown_type(configuration)}"
             raise InvalidConfigurationError(f"failed to create typed patch object ({what}): {text}")
+        return False
 
     def _claim(self, configuration: Object, identity: Identity, last: Entry | None) -> Entry:
-        fields = owned(self._schema, self._visible(configuration))
+        fields = self._claimed(configuration)
         time = last.get("time") if last else None
         return managed_fields.entry_for(identity, api_version=self._api_version, fields=fields, time=time)
 
     def _without_given_up(self, merged: Object, managed: Managed, identity: Identity, last: Entry) -> Object:
         before, version = last["fieldsV1"], last["apiVersion"]
-        if version == self._api_version and not difference(before, managed[identity]["fieldsV1"]):
+        claimed = managed[identity]["fieldsV1"]
+        if version == self._api_version and (before == claimed or not difference(before, claimed)):
             return merged
-        schema, merged = self._views[version].schema, self._converted(merged, self._api_version, version)
-        pruning = Pruning(schema, merged, before)
+        merged = self._converted(merged, self._api_version, version)
+        pruning = Pruning(self._versions[version], merged, before)
         pruned, at = pruning.without(), version
         for each, owned_now in _owned_by_version(managed, version).items():
             converted = self._converted(merged, version, each), self._pruned_in(each, pruned, at)
-            pruned, at = pruning.with_owned(self._views[each].schema, *converted, owned_now), each
+            pruned, at = pruning.with_owned(self._versions[each], *converted, owned_now), each
         gone = pruning.given_up(self._pruned_in(version, pruned, at))
-        return self._converted(remove(schema, merged, gone) if gone else merged, version, self._api_version)
+        left = remove(self._views[version].schema, merged, gone) if gone else merged
+        return self._converted(left, version, self._api_version)
 
     def _pruned_in(self, version: str, pruned: Object, at: str) -> Object:
         """A pruned object in another version. What was emptied counts until the end: its owners keep it."""
@@ -243,14 +252,6 @@ class Ownership:
                 gained, removed = self._changes_for(entry, before, after, changes)
                 left = difference(entry["fieldsV1"], gained)
                 managed_fields.replace_fields(managed, identity, difference(left, removed) if removed else left)
-
-    def _visible(self, obj: Object) -> Object:
-        """The parts of an object that can be owned through this endpoint."""
-        visible = {name: value for name, value in obj.items() if name not in self._hidden}
-        if "metadata" not in self._hidden:
-            metadata = obj.get("metadata") or {}
-            visible["metadata"] = {name: metadata[name] for name in metadata if name not in _NEVER_OWNED}
-        return visible
 
     def _changes(self, before: Object, after: Object) -> Comparison:
         return self._compare[self._api_version](_with_metadata(before), _with_metadata(after))

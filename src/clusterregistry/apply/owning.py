@@ -1,49 +1,103 @@
-"""The fields that an applied configuration claims."""
+"""The fields that an applied configuration claims.
+
+Schemas are compiled to functions, once, as they are in ``comparing``: each takes a value and says what it claims below
+itself, or None when it is claimed as a whole.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import filterfalse
 from typing import Any
 
 from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.schemas import Array, Schema
-from clusterregistry.apply.field_sets import CONTAINERS, LEAF, Fields, as_member, is_atomic
-from clusterregistry.apply.items import grouped
+from clusterregistry.apply.elements import FIELD
+from clusterregistry.apply.field_sets import LEAF, Fields, Names, as_member, is_atomic, whole_names
+from clusterregistry.apply.items import compile_by_element, grouped
+
+Owned = Callable[[dict[str, Any]], Fields]
+_Below = Callable[[Any], Fields | None]
+
+_FIELD_OF = FIELD.__add__
 
 
 def owned(schema: schemas.Object, configuration: dict[str, Any]) -> Fields:
     """Its leaves, and its items of lists and maps. A struct is not claimed, only what is in it."""
-    return _owned_in_map(schema, configuration)
+    return compile_owned(schema)(configuration)
 
 
-def _owned_below(schema: Schema | None, value: Any) -> Fields | None:
-    """What a value claims below itself; None when it is claimed as a whole."""
-    if type(schema) not in CONTAINERS or is_atomic(schema):
+def compile_owned(schema: schemas.Object, hidden: Names | None = None) -> Owned:
+    """The same as a function of a configuration. Fields in ``hidden`` are passed over."""
+    claimed = _in_struct(schema, hidden or {})
+    return lambda configuration: claimed(configuration) or {}
+
+
+def _compiled(schema: Schema, hidden: Names) -> _Below | None:
+    """None where all values are claimed as a whole."""
+    if is_atomic(schema):
         return None
-    if type(schema) is Array:
-        return _owned_in_list(schema, value)
-    return _owned_in_map(schema, value) if value else None
+    match schema:
+        case schemas.Object():
+            return _in_struct(schema, hidden)
+        case schemas.Map(values=values):
+            return _in_map(_compiled(values, {}))
+        case Array():
+            return _in_list(schema)
+        case _:
+            return None
 
 
-def _owned_in_map(schema: Schema | None, value: Any) -> Fields:
-    fields: Fields = {}
-    for name, part in value.items() if type(value) is dict else ():
-        if type(part) is str:  # as most leaves are
-            fields["f:" + name] = LEAF
-            continue
-        declared = schema.fields.get(name) if type(schema) is schemas.Object else None
-        inner = _owned_below(declared or getattr(schema, "values", None), part)
-        if inner is None or part is None:
-            fields["f:" + name] = LEAF
-        elif declared is None:
-            fields["f:" + name] = as_member(inner)
-        elif inner:
-            fields["f:" + name] = inner
-    return fields
+def _in_struct(schema: schemas.Object, hidden: Names) -> _Below:
+    whole = whole_names(hidden)
+    compiled = {name: _compiled(field, hidden.get(name) or {}) for name, field in schema.fields.items()}
+    fields_below = {name: below for name, below in compiled.items() if below and name not in whole}
+    is_hidden = whole.__contains__
+
+    def claimed(value: Any) -> Fields | None:
+        if not value or type(value) is not dict:
+            return {} if value else None
+        fields: Fields = dict.fromkeys(map(_FIELD_OF, filterfalse(is_hidden, value)), LEAF)
+        for name in fields_below.keys() & value.keys():
+            part = value[name]
+            if part is None or type(part) is str:
+                continue
+            inner = fields_below[name](part)
+            if inner:
+                fields[FIELD + name] = inner
+            elif inner is not None:
+                del fields[FIELD + name]
+        return fields
+
+    return claimed
 
 
-def _owned_in_list(schema: Array, value: Any) -> Fields:
-    fields: Fields = {}
-    for element, same in grouped(schema, value).items():
-        inner = _owned_below(schema.items, same[0]) if len(same) == 1 else None
-        fields[element] = as_member(inner or {})
-    return fields
+def _in_map(below: _Below | None) -> _Below:
+    def claimed(value: Any) -> Fields | None:
+        if not value or type(value) is not dict:
+            return {} if value else None
+        if below is None:
+            return dict.fromkeys(map(_FIELD_OF, value), LEAF)
+        return {FIELD + name: _member(below, part) for name, part in value.items()}
+
+    return claimed
+
+
+def _in_list(schema: Array) -> _Below:
+    below, by_element = _compiled(schema.items, {}), compile_by_element(schema)
+
+    def claimed(value: Any) -> Fields:
+        found = by_element(value)
+        if found is None:
+            # Of duplicates nothing is claimed but what they are.
+            found = {element: same[0] if len(same) == 1 else None for element, same in grouped(schema, value).items()}
+        return {element: _member(below, item) for element, item in found.items()}
+
+    return claimed
+
+
+def _member(below: _Below | None, part: Any) -> Fields:
+    """The node of what is claimed itself, with what is claimed below it."""
+    if below is None or part is None or type(part) is str:
+        return LEAF
+    return as_member(below(part) or {})
