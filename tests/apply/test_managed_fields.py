@@ -9,15 +9,13 @@ from clusterregistry.apply.managed_fields import (
     MOST_UPDATERS,
     Identity,
     MalformedEntryError,
-    Managed,
     differ_only_in_time,
     entry_for,
     from_client,
-    from_stored,
     identity_of,
     is_reset,
     merge_oldest,
-    replace_fields,
+    own_and_others,
     to_stored,
 )
 
@@ -48,12 +46,32 @@ def test_updates_are_told_apart_by_version_and_applies_are_not() -> None:
     assert identity_of(entry("a", "Apply", subresource="status")) == Identity("a", "Apply", "", "status")
 
 
-def test_stored_entries_are_handed_on_as_they_are() -> None:
-    stored = [entry("a", "Apply"), entry("b")]
-    managed = from_stored(stored)
-    assert list(managed) == [Identity("a", "Apply", "", ""), Identity("b", "Update", V1, "")]
-    assert all(kept is given for kept, given in zip(to_stored(managed), stored, strict=True))
-    assert from_stored(None) == {}
+def test_entries_are_handed_on_as_they_are() -> None:
+    entries = [entry("a", "Apply"), entry("b")]
+    assert all(kept is given for kept, given in zip(to_stored(entries), entries, strict=True))
+    assert to_stored([]) == []
+
+
+def test_the_entry_of_an_identity_is_told_from_the_others() -> None:
+    entries = [
+        entry("a", "Apply"),
+        entry("a", "Apply", subresource="status"),
+        entry("a"),
+        entry("a", apiVersion=V2),
+        entry("a", subresource="status"),
+        entry("b"),
+    ]
+    nameless = [{name: value for name, value in entry("").items() if name != "manager"}]
+    for each in entries + nameless:
+        own, others = own_and_others(entries + nameless, identity_of(each))
+        assert own is each
+        assert others == [other for other in entries + nameless if other is not each]
+    assert own_and_others(entries, Identity("c", "Update", V1, "")) == (None, entries)
+
+
+def test_who_applies_is_the_same_in_every_version() -> None:
+    entries = [entry("a", "Apply", apiVersion=V2)]
+    assert own_and_others(entries, Identity("a", "Apply", "", "")) == (entries[0], [])
 
 
 def test_entries_are_ordered_by_operation_time_manager_version_and_subresource() -> None:
@@ -67,21 +85,22 @@ def test_entries_are_ordered_by_operation_time_manager_version_and_subresource()
         entry("a", "Update", minute=1, apiVersion=V2),
         entry("b", "Update", minute=1),
     ]
-    assert to_stored(from_stored(reversed(ordered))) == ordered
+    assert to_stored(ordered[::-1]) == ordered
+    with_times = [each for each in ordered if "time" in each]
+    assert to_stored(with_times[::-1]) == with_times
 
 
 def test_a_clients_entries_are_read_into_the_one_form() -> None:
     sent = [entry("a", fieldsV1={"f:spec": {".": {}}, "x:future": {}})]
     before = copy.deepcopy(sent)
-    managed = from_client(sent)
-    assert managed[Identity("a", "Update", V1, "")]["fieldsV1"] == {"f:spec": {}}
+    (read,) = from_client(sent)
+    assert read == {**entry("a"), "fieldsV1": {"f:spec": {}}}
     assert sent == before
 
 
 def test_a_clients_entry_may_lack_fields_manager_and_time() -> None:
-    (only,) = from_client([{"operation": "Apply", "apiVersion": V1, "fieldsType": "FieldsV1"}]).items()
-    identity, read = only
-    assert identity == Identity("", "Apply", "", "")
+    (read,) = from_client([{"operation": "Apply", "apiVersion": V1, "fieldsType": "FieldsV1"}])
+    assert identity_of(read) == Identity("", "Apply", "", "")
     assert read["fieldsV1"] == {}
 
 
@@ -123,17 +142,9 @@ def test_an_entry_names_its_subresource_and_time_only_when_it_has_them() -> None
     assert full == plain | {"subresource": "status", "time": "now"}
 
 
-def test_replacing_fields_leaves_the_old_entry_and_drops_an_empty_one() -> None:
-    old = entry("a")
-    managed = from_stored([old, entry("b")])
-    kept, gone = managed
-    replace_fields(managed, kept, old["fieldsV1"])
-    assert managed[kept] is old
-    replace_fields(managed, kept, {"f:x": {}})
-    assert managed[kept] == {**old, "fieldsV1": {"f:x": {}}}
-    assert old == entry("a")
-    replace_fields(managed, gone, {})
-    assert list(managed) == [kept]
+def test_of_a_clients_entries_with_one_identity_the_last_counts() -> None:
+    first, last = entry("a", fieldsV1={"f:x": {}}), entry("a", minute=1)
+    assert from_client([first, entry("b"), last]) == [last, entry("b")]
 
 
 def updaters(count: int, **rest: Any) -> list[dict[str, Any]]:
@@ -142,10 +153,9 @@ def updaters(count: int, **rest: Any) -> list[dict[str, Any]]:
 
 def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     before = copy.deepcopy(entries)
-    managed: Managed = from_stored(entries)
-    merge_oldest(managed)
+    result = merge_oldest(entries)
     assert entries == before
-    return to_stored(managed)
+    return to_stored(result)
 
 
 def test_as_many_updates_as_allowed_are_kept_and_applies_do_not_count() -> None:

@@ -254,7 +254,7 @@ def test_entries_are_in_order_and_in_their_one_form(sequence: list[Step]) -> Non
             assert in_normal_form(fields)
         assert json.loads(json.dumps(found)) == found
         assert managed_fields.to_stored(managed_fields.from_client(found)) == found
-        assert managed_fields.to_stored(managed_fields.from_stored(reversed(found))) == found
+        assert managed_fields.to_stored(found[::-1]) == found
 
 
 @LONG

@@ -33,18 +33,20 @@ NO_CHANGE = Comparison({}, {})
 Compare = Callable[[dict[str, Any], dict[str, Any]], Comparison]
 
 
-Changes = tuple[Fields, Fields]
-"""The same of a part of an object: what it has gained, and what was removed from it."""
+Changes = tuple[Fields | None, Fields | None]
+"""The nodes of a part of an object, of what it has gained and of what was removed. None where there is nothing."""
+
+
+_CompareParts = Callable[[Any, Any], Changes]
 
 
 class _Parts(NamedTuple):
     """Values whose parts are owned one by one. Of one that is empty, or of another type, the whole is owned."""
 
-    type: type
     everything: Callable[[Any], Fields]
-    """The node of a value that is neither."""
-    compare: Callable[[Any, Any], Changes]
-    """What differs between two values of the type."""
+    """The node of a value with all its parts: what comes with it and goes with it, itself included."""
+    compare: _CompareParts
+    """What differs between two values that are not equal."""
 
 
 def compare(schema: schemas.Object, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
@@ -57,7 +59,10 @@ def compile_compare(schema: schemas.Object, hidden: Names | None = None) -> Comp
     compare_structs = _struct_parts(schema, hidden or {}).compare
 
     def compare_objects(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-        return NO_CHANGE if old is new else Comparison(*compare_structs(old, new))
+        if old is new:
+            return NO_CHANGE
+        gained, removed = compare_structs(old, new)
+        return Comparison(gained or {}, removed or {})
 
     return compare_objects
 
@@ -77,28 +82,10 @@ def _compiled(schema: Schema, hidden: Names) -> _Parts | None:
             return None
 
 
-def _everything(parts: _Parts | None, value: Any) -> Fields:
-    """The node of a value with all its parts: what comes with it and goes with it, itself included."""
-    return parts.everything(value) if parts and value and type(value) is parts.type else LEAF
-
-
-def _record(parts: _Parts, element: str, before: Any, after: Any, changes: Changes) -> None:
-    """Records what differs in a value that has changed, in place of the whole, or that it is new with all its parts."""
-    gained, removed = changes
-    if before is _ABSENT:
-        gained[element] = _everything(parts, after)
-        return
-    kind = parts.type
+def _compare_others(compare_both: _CompareParts, before: Any, after: Any, *, kind: type) -> Changes:
+    """What differs where one value or both are of another type: what has no parts counts as empty."""
     old, new = before if type(before) is kind else kind(), after if type(after) is kind else kind()
-    if not old and not new:
-        return
-    came, went = parts.compare(old, new)
-    if came:
-        gained[element] = came
-    else:
-        del gained[element]
-    if went:
-        removed[element] = went
+    return compare_both(old, new) if old or new else (LEAF, None)
 
 
 # Structs and maps
@@ -131,30 +118,62 @@ def _struct_parts(schema: schemas.Object, hidden: Names) -> _Parts:
 
 def _map_parts(below: _Below, *, element_of: Callable[[str], str], hidden: frozenset[str] = frozenset()) -> _Parts:
     """The parts of dicts. Everything is recorded as a whole first; then what has parts is looked into."""
-    parts_of, having_parts = below
+    shape = _Shape(below, element_of, hidden)
+    return _Parts(_everything_in_maps(shape), _compare_maps(shape))
+
+
+class _Shape(NamedTuple):
+    below: _Below
+    element_of: Callable[[str], str]
+    hidden: frozenset[str]
+
+
+def _everything_in_maps(shape: _Shape) -> Callable[[Any], Fields]:
+    (parts_of, having_parts), element_of, hidden = shape
     is_hidden = hidden.__contains__
 
-    def all_of(value: dict[str, Any]) -> Fields:
+    def all_of(value: Any) -> Fields:
+        if not value or type(value) is not dict:
+            return LEAF
         names = list(filterfalse(is_hidden, value)) if hidden else value
         node: Fields = {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
         for name in having_parts(names):
-            node[element_of(name)] = _everything(parts_of(name), value[name])
+            node[element_of(name)] = parts_of(name).everything(value[name])
         return node
 
-    def compare_maps(old: dict[str, Any], new: dict[str, Any]) -> Changes:
+    return all_of
+
+
+def _compare_maps(shape: _Shape) -> _CompareParts:
+    (parts_of, having_parts), element_of, hidden = shape
+    is_hidden = hidden.__contains__
+
+    def compare_maps(old: Any, new: Any) -> Changes:
+        if type(old) is not dict or type(new) is not dict:
+            return _compare_others(compare_maps, old, new, kind=dict)
         names = list(filterfalse(is_hidden, new)) if hidden else new
         changed = list(compress(names, map(ne, map(new.get, names), map(old.get, names, repeat(_ABSENT)))))
         gained: Fields = dict.fromkeys(map(element_of, changed), LEAF)
         removed: Fields = {}
         for name in having_parts(changed):
-            _record(parts_of(name), element_of(name), old.get(name, _ABSENT), new[name], (gained, removed))
+            element = element_of(name)
+            if name not in old:
+                gained[element] = parts_of(name).everything(new[name])
+                continue
+            came, went = parts_of(name).compare(old[name], new[name])
+            if came is None:
+                del gained[element]
+            else:
+                gained[element] = came
+            if went is not None:
+                removed[element] = went
         if gone := old.keys() - new.keys() - hidden:
             removed |= dict.fromkeys(map(element_of, gone), LEAF)
             for name in having_parts(gone):
-                removed[element_of(name)] = _everything(parts_of(name), old[name])
-        return gained, removed
+                removed[element_of(name)] = parts_of(name).everything(old[name])
+        return gained or None, removed or None
 
-    return _Parts(dict, all_of, compare_maps)
+    return compare_maps
 
 
 # Lists whose items have an identity
@@ -165,17 +184,21 @@ def _list_parts(schema: Array) -> _Parts:
     items, by_element = _compiled(schema.items, {}), compile_by_element(schema)
     as_map = _map_parts(_alike(items), element_of=str)
 
-    def all_of(value: list[Any]) -> Fields:
+    def all_of(value: Any) -> Fields:
+        if not value or type(value) is not list:
+            return LEAF
         found = by_element(value)
         return as_map.everything(found) if found is not None else _all_groups(items, grouped(schema, value))
 
-    def compare_lists(before: list[Any], after: list[Any]) -> Changes:
+    def compare_lists(before: Any, after: Any) -> Changes:
+        if type(before) is not list or type(after) is not list:
+            return _compare_others(compare_lists, before, after, kind=list)
         old, new = by_element(before), by_element(after)
         if old is None or new is None:
             return _compare_groups(items, grouped(schema, before), grouped(schema, after))
         return as_map.compare(old, new)
 
-    return _Parts(list, all_of, compare_lists)
+    return _Parts(all_of, compare_lists)
 
 
 _Groups = dict[str, list[Any]]
@@ -183,41 +206,30 @@ _Groups = dict[str, list[Any]]
 
 def _all_groups(items: _Parts | None, groups: _Groups) -> Fields:
     """The node of a list. Duplicates are owned as a whole, without the fields below them."""
-    node: Fields = {SELF: LEAF}
-    for element, same in groups.items():
-        node[element] = _everything(items, same[0]) if len(same) == 1 else LEAF
-    return node
+    return {SELF: LEAF, **{element: _everything(items, same) for element, same in groups.items()}}
+
+
+def _everything(items: _Parts | None, same: list[Any]) -> Fields:
+    return items.everything(same[0]) if items and len(same) == 1 else LEAF
 
 
 def _compare_groups(items: _Parts | None, old: _Groups, new: _Groups) -> Changes:
-    changes: Changes = ({}, {})
+    gained: Fields = {}
+    removed: Fields = {}
     for element in old | new:
-        _compare_same(items, element, old.get(element, []), new.get(element, []), changes)
-    return changes
+        came, went = _compare_same(items, old.get(element, []), new.get(element, []))
+        if came is not None:
+            gained[element] = came
+        if went is not None:
+            removed[element] = went
+    return gained or None, removed or None
 
 
-def _compare_same(items: _Parts | None, element: str, old: list[Any], new: list[Any], changes: Changes) -> None:
-    """Items with one identity, which may be duplicates."""
-    gained, removed = changes
-    if len(old) <= 1 and len(new) <= 1:
-        _compare_one(items, element, (old or [_ABSENT])[0], (new or [_ABSENT])[0], changes)
-        return
-    if len(old) == 1:
-        removed[element] = _everything(items, old[0])
-    elif len(new) == 1:
-        gained[element] = _everything(items, new[0])
-    if len(new) > 1 and new != old:
-        gained[element] = LEAF
-    elif len(old) > 1 and len(new) <= 1:
-        removed[element] = LEAF
-
-
-def _compare_one(items: _Parts | None, element: str, before: Any, after: Any, changes: Changes) -> None:
-    """An item that is no duplicate, and may be absent before or after."""
-    gained, removed = changes
-    if after is _ABSENT:
-        removed[element] = _everything(items, before)
-    elif before != after:
-        gained[element] = LEAF
-        if items:
-            _record(items, element, before, after, changes)
+def _compare_same(items: _Parts | None, old: list[Any], new: list[Any]) -> Changes:
+    """Items with one identity, some of them before or after. One that gets a duplicate is another than it was."""
+    if old == new:
+        return None, None
+    if len(old) == len(new) == 1:
+        return items.compare(old[0], new[0]) if items else (LEAF, None)
+    is_replaced = len(old) <= 1 or len(new) <= 1
+    return _everything(items, new) if new else None, _everything(items, old) if old and is_replaced else None

@@ -1,12 +1,13 @@
 """The entries of ``metadata.managedFields``: who owns which fields.
 
-Entries stay the wire dicts that they are; one that does not change is handed on as it is. ``Managed`` has
-them by identity.
+Entries stay the wire dicts that they are, in a list; an entry that does not change is handed on as it is, and a list
+is never changed. No two entries of an object have the same identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
 
 import orjson
@@ -43,7 +44,7 @@ class Identity(NamedTuple):
         return orjson.dumps({name: value for name, value in named.items() if value})
 
 
-Managed = dict[Identity, Entry]
+Entries = Sequence[Entry]
 
 
 class MalformedEntryError(ValueError):
@@ -60,14 +61,26 @@ def identity_of(entry: Entry) -> Identity:
     )
 
 
-def from_stored(entries: Iterable[Entry] | None) -> Managed:
-    """The entries of a stored object, which are as we wrote them."""
-    return {identity_of(entry): entry for entry in entries or ()}
+def own_and_others(entries: Entries, identity: Identity) -> tuple[Entry | None, list[Entry]]:
+    """The entry that has the identity, if there is one, and the rest."""
+    manager, operation, api_version, subresource = identity
+    own, others = None, []
+    for entry in entries:
+        if (
+            entry.get("subresource", "") == subresource
+            and entry.get("manager", "") == manager
+            and entry["operation"] == operation
+            and (not api_version or entry["apiVersion"] == api_version)
+        ):
+            own = entry
+        else:
+            others.append(entry)
+    return own, others
 
 
-def from_client(entries: Iterable[Entry]) -> Managed:
-    """The entries that a client sent, checked. Raises MalformedEntryError."""
-    managed: Managed = {}
+def from_client(entries: Entries) -> list[Entry]:
+    """The entries that a client sent, checked; of those with one identity the last. Raises MalformedEntryError."""
+    managed: dict[Identity, Entry] = {}
     for entry in entries:
         if entry.get("operation") not in (APPLY, UPDATE):
             raise MalformedEntryError("operation must be `Apply` or `Update`")
@@ -80,7 +93,7 @@ def from_client(entries: Iterable[Entry]) -> Managed:
         except MalformedElementError as error:
             raise MalformedEntryError(str(error)) from None
         managed[identity_of(entry)] = {**entry, "fieldsV1": fields}
-    return managed
+    return list(managed.values())
 
 
 def entry_for(identity: Identity, *, api_version: str, fields: Fields, time: str | None) -> Entry:
@@ -98,37 +111,34 @@ def entry_for(identity: Identity, *, api_version: str, fields: Fields, time: str
     return entry
 
 
-def replace_fields(managed: Managed, identity: Identity, fields: Fields) -> None:
-    """Gives an entry another set of fields; one that owns nothing any more is gone."""
-    if not fields:
-        del managed[identity]
-    elif fields is not managed[identity]["fieldsV1"]:
-        managed[identity] = {**managed[identity], "fieldsV1": fields}
+_SUBRESOURCE = methodcaller("get", "subresource", "")
+_PLACE = itemgetter("operation", "time", "manager", "apiVersion")
 
 
-def to_stored(managed: Managed) -> list[Entry]:
+def to_stored(entries: Entries) -> list[Entry]:
     """The entries in kube-apiserver's order: who applied first, then by time and name."""
-    return sorted(managed.values(), key=_position)
+    # Sorting keeps the order of what is equal, so that the last thing to sort by comes first.
+    ordered = sorted(entries, key=_SUBRESOURCE)
+    try:
+        ordered.sort(key=_PLACE)
+    except KeyError:  # whoever has applied without changing anything has no time
+        ordered.sort(key=_place)
+    return ordered
 
 
-def _position(entry: Entry) -> tuple[str, str, str, str, str]:
-    return (
-        entry["operation"],
-        entry.get("time", ""),
-        entry.get("manager", ""),
-        entry["apiVersion"],
-        entry.get("subresource", ""),
-    )
+def _place(entry: Entry) -> tuple[str, str, str, str]:
+    return entry["operation"], entry.get("time", ""), entry.get("manager", ""), entry["apiVersion"]
 
 
-def merge_oldest(managed: Managed) -> None:
-    """Merges the oldest entries of updates, version by version, until there are no more than MOST_UPDATERS."""
-    if len(managed) <= MOST_UPDATERS:
-        return
+def merge_oldest(entries: list[Entry]) -> list[Entry]:
+    """With the oldest entries of updates merged, version by version, until there are no more than MOST_UPDATERS."""
+    if len(entries) <= MOST_UPDATERS:
+        return entries
+    managed = {identity_of(entry): entry for entry in entries}
     updaters = [identity for identity in managed if identity.operation == UPDATE]
     surplus = len(updaters) - MOST_UPDATERS
     if surplus <= 0:
-        return
+        return entries
     updaters.sort(key=lambda identity: (managed[identity].get("time", ""), identity.sort_key))
     first_of: dict[str, Identity] = {}
     for identity in updaters:
@@ -140,13 +150,14 @@ def merge_oldest(managed: Managed) -> None:
             managed[bucket] = _renamed(managed.pop(first), bucket)
         _absorb(managed, bucket, identity)
         surplus -= 1
+    return list(managed.values())
 
 
 def _renamed(entry: Entry, identity: Identity) -> Entry:
     return entry_for(identity, api_version=entry["apiVersion"], fields=entry["fieldsV1"], time=entry.get("time"))
 
 
-def _absorb(managed: Managed, bucket: Identity, identity: Identity) -> None:
+def _absorb(managed: dict[Identity, Entry], bucket: Identity, identity: Identity) -> None:
     """Moves an entry into the bucket, which takes its time, the later one."""
     entry = managed.pop(identity)
     fields = field_sets.union(entry["fieldsV1"], managed[bucket]["fieldsV1"])

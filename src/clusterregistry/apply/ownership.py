@@ -19,7 +19,7 @@ from clusterregistry.apply.conflicts import conflicts_error
 from clusterregistry.apply.errors import InvalidConfigurationError
 from clusterregistry.apply.field_sets import LEAF, SELF, Fields, difference, intersection, union
 from clusterregistry.apply.fitting import compile_fitting
-from clusterregistry.apply.managed_fields import APPLY, UPDATE, Entry, Identity, MalformedEntryError, Managed
+from clusterregistry.apply.managed_fields import APPLY, UPDATE, Entries, Entry, Identity, MalformedEntryError
 from clusterregistry.apply.merging import compile_merge, is_settled, settled
 from clusterregistry.apply.owning import compile_owned
 from clusterregistry.apply.pruning import Pruning, Version
@@ -93,7 +93,7 @@ class Ownership:
         self._claimed = compile_owned(self._schema, hidden)
         self._merge = compile_merge(self._schema)
         self._is_plain = compile_plainness(self._schema)
-        self._fit = {version: compile_fitting(view.schema) for version, view in views.items()}
+        self._fit = {version: compile_fitting(view.schema) or _as_it_is for version, view in views.items()}
 
     # Updates
 
@@ -108,42 +108,37 @@ class Ownership:
             for name in _SET_BY_DELETION:
                 metadata.pop(name, None)
         sent = metadata.pop("managedFields", None)
-        managed = self._to_start_from(live, sent)
-        if live is None or managed:
-            managed = self._updated(managed, live or self._blank, obj, manager=manager)
-        if managed:
-            metadata["managedFields"] = managed_fields.to_stored(managed)
+        entries = self._to_start_from(live, sent)
+        if live is None or entries:
+            entries = self._updated(entries, live or self._blank, obj, manager=manager)
+        if entries:
+            metadata["managedFields"] = managed_fields.to_stored(entries)
 
-    def _to_start_from(self, live: Object | None, sent: Any) -> Managed:
+    def _to_start_from(self, live: Object | None, sent: Any) -> Entries:
         """The live entries, unless the client may and does replace them."""
-        entries = live["metadata"].get("managedFields") if live else None
-        stored = managed_fields.from_stored(entries)
-        if not sent or self._subresource or sent == entries:
+        stored: Entries = _stored(live) if live else ()
+        if not sent or self._subresource or sent == stored:
             return stored
         if managed_fields.is_reset(sent):
-            return {}
+            return ()
         try:
             return managed_fields.from_client(sent) or stored
         except MalformedEntryError:
             return stored
 
-    def _updated(self, managed: Managed, live: Object, obj: Object, *, manager: str) -> Managed:
-        managed = self._fitting(managed)
-        # A new object is compared with an empty one, whose fields are null in kube-apiserver.
-        changes = self._changes(live, obj if live else {key: part for key, part in obj.items() if part is not None})
+    def _updated(self, entries: Entries, live: Object, obj: Object, *, manager: str) -> list[Entry]:
+        left = self._fitting(entries)
+        changes = self._changes(live, obj if live else _without_nulls(obj))
         if changes != NO_CHANGE:
-            self._release(managed, live, obj, changes=changes)
-            if gained := difference(changes.gained, _NAME):
-                self._take(managed, self._identity(manager, UPDATE), gained)
-        managed_fields.merge_oldest(managed)
-        return managed
+            left = self._released(left, live, obj, changes=changes)
+            if gained := _without_name(changes.gained):
+                left = self._with_gained(left, self._identity(manager, UPDATE), gained)
+        return managed_fields.merge_oldest(left)
 
-    def _take(self, managed: Managed, identity: Identity, gained: Fields) -> None:
-        previous = managed.get(identity)
-        fields = union(previous["fieldsV1"], gained) if previous else gained
-        managed[identity] = managed_fields.entry_for(
-            identity, api_version=self._api_version, fields=fields, time=self._now()
-        )
+    def _with_gained(self, entries: Entries, identity: Identity, gained: Fields) -> list[Entry]:
+        own, others = managed_fields.own_and_others(entries, identity)
+        fields = union(own["fieldsV1"], gained) if own else gained
+        return [*others, self._entry(identity, fields, time=self._now())]
 
     # Applies
 
@@ -154,26 +149,25 @@ class Ownership:
         """
         is_plain = self._checked(configuration)
         before = live or {"apiVersion": self._api_version, "kind": self._kind, "metadata": {}}
-        managed = self._fitting(managed_fields.from_stored(before["metadata"].get("managedFields")))
-        if not managed:
-            managed = self._updated({}, {}, before, manager=_BEFORE_FIRST_APPLY)
+        entries = self._fitting(_stored(before)) or self._updated((), {}, before, manager=_BEFORE_FIRST_APPLY)
         identity = self._identity(manager, APPLY)
-        last = managed.get(identity)
-        managed[identity] = self._claim(configuration, identity, last)
+        last, others = managed_fields.own_and_others(entries, identity)
+        claimed = _without_name(self._claimed(configuration))
         merged: Object = self._merge(before, configuration)
         merged["metadata"] = merged["metadata"] or {}
-        after = self._without_given_up(merged, managed, identity, last) if last else merged
+        after = self._without_given_up(merged, entries, claimed, last) if last else merged
         changes = self._changes(before, after)
-        if not force:
-            self._refuse_conflicts(managed, before, after, changes=changes, own=identity)
-        self._release(managed, before, after, changes=changes, own=identity)
-        managed_fields.replace_fields(managed, identity, difference(managed[identity]["fieldsV1"], _NAME))
-        if after != before and identity in managed:
-            managed[identity]["time"] = self._now()
+        if changes != NO_CHANGE:
+            if not force:
+                self._refuse_conflicts(others, before, after, changes=changes, own=identity)
+            others = self._released(others, before, after, changes=changes)
+        if claimed:
+            time = last.get("time") if last else None
+            others.append(self._entry(identity, claimed, time=self._now() if after != before else time))
         if after is not merged or not (is_plain or is_settled(configuration)):
             after = settled(self._schema, after, before, configuration)
         after["metadata"] = {**after["metadata"]}
-        after["metadata"]["managedFields"] = managed_fields.to_stored(managed)
+        after["metadata"]["managedFields"] = managed_fields.to_stored(others)
         if manager == last_applied.MANAGER:
             last_applied.keep_in_step(after, configuration)
         return after
@@ -193,20 +187,16 @@ class Ownership:
             raise InvalidConfigurationError(f"failed to create typed patch object ({what}): {text}")
         return False
 
-    def _claim(self, configuration: Object, identity: Identity, last: Entry | None) -> Entry:
-        fields = self._claimed(configuration)
-        time = last.get("time") if last else None
-        return managed_fields.entry_for(identity, api_version=self._api_version, fields=fields, time=time)
-
-    def _without_given_up(self, merged: Object, managed: Managed, identity: Identity, last: Entry) -> Object:
+    def _without_given_up(self, merged: Object, entries: Entries, claimed: Fields, last: Entry) -> Object:
         before, version = last["fieldsV1"], last["apiVersion"]
-        claimed = managed[identity]["fieldsV1"]
         if version == self._api_version and (before == claimed or not difference(before, claimed)):
             return merged
         merged = self._converted(merged, self._api_version, version)
         pruning = Pruning(self._versions[version], merged, before)
         pruned, at = pruning.without(), version
-        for each, owned_now in _owned_by_version(managed, version).items():
+        claim = {**last, "apiVersion": self._api_version, "fieldsV1": claimed}
+        now = [claim if each is last else each for each in entries]
+        for each, owned_now in _owned_by_version(now, version).items():
             converted = self._converted(merged, version, each), self._pruned_in(each, pruned, at)
             pruned, at = pruning.with_owned(self._versions[each], *converted, owned_now), each
         gone = pruning.given_up(self._pruned_in(version, pruned, at))
@@ -221,14 +211,14 @@ class Ownership:
         return nulls_for_empties(converted) or {}
 
     def _refuse_conflicts(
-        self, managed: Managed, before: Object, after: Object, *, changes: Comparison, own: Identity
+        self, others: Entries, before: Object, after: Object, *, changes: Comparison, own: Identity
     ) -> None:
         """Raises ConflictsError when others own what changes."""
         conflicting: dict[Identity, Fields] = {}
-        for identity, entry in managed.items():
+        for entry in others:
             gained = self._changes_for(entry, before, after, changes).gained
-            if identity != own and (common := intersection(entry["fieldsV1"], gained)):
-                conflicting[identity] = common
+            if common := intersection(entry["fieldsV1"], gained):
+                conflicting[managed_fields.identity_of(entry)] = common
         if conflicting and own.manager == last_applied.MANAGER:
             allowed = last_applied.allowed_conflicts(self._schema, before)
             conflicting = {
@@ -243,15 +233,19 @@ class Ownership:
         version = self._api_version if operation == UPDATE else ""
         return Identity(manager or _UNKNOWN_MANAGER, operation, version, self._subresource)
 
-    def _release(
-        self, managed: Managed, before: Object, after: Object, *, changes: Comparison, own: Identity | None = None
-    ) -> None:
-        """Takes what has changed from all owners but ``own``."""
-        for identity, entry in list(managed.items()):
-            if identity != own:
-                gained, removed = self._changes_for(entry, before, after, changes)
-                left = difference(entry["fieldsV1"], gained)
-                managed_fields.replace_fields(managed, identity, difference(left, removed) if removed else left)
+    def _entry(self, identity: Identity, fields: Fields, *, time: str | None) -> Entry:
+        return managed_fields.entry_for(identity, api_version=self._api_version, fields=fields, time=time)
+
+    def _released(self, entries: Entries, before: Object, after: Object, *, changes: Comparison) -> list[Entry]:
+        """The entries without what has changed; those that own nothing any more are gone."""
+        taken, released = union(*changes), []
+        for entry in entries:
+            fields = entry["fieldsV1"]
+            is_ours = entry["apiVersion"] == self._api_version
+            left = difference(fields, taken if is_ours else union(*self._changes_for(entry, before, after, changes)))
+            if left:
+                released.append(entry if left is fields else {**entry, "fieldsV1": left})
+        return released
 
     def _changes(self, before: Object, after: Object) -> Comparison:
         return self._compare[self._api_version](_with_metadata(before), _with_metadata(after))
@@ -259,7 +253,7 @@ class Ownership:
     def _changes_for(self, entry: Entry, before: Object, after: Object, changes: Comparison) -> Comparison:
         """The changes in the words of the version in which an entry names its fields."""
         version = entry["apiVersion"]
-        if version == self._api_version or changes == NO_CHANGE:
+        if version == self._api_version:
             return changes
         old, new = (_with_metadata(self._converted(obj, self._api_version, version)) for obj in (before, after))
         return self._compare[version](old, new)
@@ -270,18 +264,24 @@ class Ownership:
         settled_obj = settled(self._views[version].schema, obj)
         return self._views[other].from_storage(self._views[version].to_storage(settled_obj))
 
-    def _fitting(self, managed: Managed) -> Managed:
+    def _fitting(self, entries: Entries) -> list[Entry]:
         """The entries of versions that still exist, each fitting its schema."""
-        fitted: Managed = {}
-        for identity, entry in managed.items():
-            version = entry["apiVersion"]
-            if version not in self._fit:
-                continue
-            fit, fields = self._fit[version], entry["fieldsV1"]
-            proper = fit(fields) if fit else fields
-            if proper:
-                fitted[identity] = entry if proper is fields else {**entry, "fieldsV1": proper}
+        fitted = []
+        for entry in entries:
+            fit, fields = self._fit.get(entry["apiVersion"]), entry["fieldsV1"]
+            if fit and (proper := fit(fields)):
+                fitted.append(entry if proper is fields else {**entry, "fieldsV1": proper})
         return fitted
+
+
+def _as_it_is(fields: Fields) -> Fields:
+    """What makes sets fit a schema that everything fits."""
+    return fields
+
+
+def _stored(obj: Object) -> Entries:
+    """The entries of a stored object, which are as we wrote them."""
+    return obj["metadata"].get("managedFields") or ()
 
 
 def _with_metadata(obj: Object) -> Object:
@@ -289,13 +289,33 @@ def _with_metadata(obj: Object) -> Object:
     return obj if obj.get("metadata") else {**obj, "metadata": {}}
 
 
-def _owned_by_version(managed: Managed, first: str) -> dict[str, Fields]:
+def _owned_by_version(entries: Entries, first: str) -> dict[str, Fields]:
     """What anybody owns, by the version that names it, beginning with ``first``."""
     owned_now = {first: _NAME}
-    for entry in managed.values():
+    for entry in entries:
         version = entry["apiVersion"]
         owned_now[version] = union(owned_now.get(version, _NAME), entry["fieldsV1"])
     return owned_now
+
+
+def _without_nulls(obj: Object) -> Object:
+    """A new object is compared with an empty one, whose fields are null in kube-apiserver."""
+    return {name: part for name, part in obj.items() if part is not None} if None in obj.values() else obj
+
+
+def _without_name(fields: Fields) -> Fields:
+    """What somebody claims or has gained, without ``_NAME``. Shorter than a difference, for all of it is leaves."""
+    metadata = fields.get("f:metadata")
+    if metadata is None or (metadata and metadata.keys().isdisjoint(_NAME["f:metadata"])):
+        return fields
+    left, kept = dict(fields), dict(metadata)
+    kept.pop(SELF, None)
+    kept.pop("f:name", None)
+    if kept:
+        left["f:metadata"] = kept
+    else:
+        del left["f:metadata"]
+    return left
 
 
 def _shown_type(configuration: Object) -> str:
