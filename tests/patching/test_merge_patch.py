@@ -6,7 +6,7 @@ from hypothesis import given
 
 from clusterregistry.patching import InvalidPatch, merge_patch
 from clusterregistry.patching.json_patch import equal
-from tests.codecs.wire_values import SMALL_MAPS
+from tests.codecs.wire_values import SMALL_MAPS, SMALL_VALUES
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -25,6 +25,36 @@ def test_inputs_are_never_modified(document: dict[str, Any], patch: dict[str, An
     before = copy.deepcopy((document, patch))
     merge_patch.apply(document, patch)
     assert (document, patch) == before
+
+
+def members(value: Any) -> list[Any]:
+    """All values of maps at any depth, those of maps in lists too."""
+    children = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    return (children if isinstance(value, dict) else []) + [each for child in children for each in members(child)]
+
+
+def with_nulls_for_nulls(value: Any, original: Any) -> Any:
+    """A value with the null members of another back in it, in their places."""
+    if isinstance(original, dict):
+        return {key: None if each is None else with_nulls_for_nulls(value[key], each) for key, each in original.items()}
+    if isinstance(original, list):
+        return [with_nulls_for_nulls(*pair) for pair in zip(value, original, strict=True)]
+    return value
+
+
+@given(SMALL_VALUES)
+def test_what_is_added_lacks_the_null_members_and_nothing_else(value: Any) -> None:
+    added = merge_patch.without_nulls(value)
+    assert not [each for each in members(added) if each is None]
+    assert repr(with_nulls_for_nulls(added, value)) == repr(value)
+
+
+@given(SMALL_MAPS)
+def test_what_is_added_is_a_copy(value: dict[str, Any]) -> None:
+    """Whoever changes the patched object does not change the patch, which may have to be applied again."""
+    added = merge_patch.without_nulls({"a": value, "b": [value]})
+    assert added["a"] is not value
+    assert added["b"][0] is not value
 
 
 @given(SMALL_MAPS, SMALL_MAPS)

@@ -6,6 +6,8 @@ from typing import Any
 
 from clusterregistry.patching.errors import InvalidPatch, not_decodable
 
+_SCALARS = frozenset((str, int, float, bool))
+
 
 def apply(document: Any, patch: Any) -> Any:
     """The document with the patch merged into it. Idempotent. Raises InvalidPatch unless the patch is a map."""
@@ -22,6 +24,8 @@ def without_nulls(value: Any) -> Any:
     The Go library looks into lists too, other than the RFC says.
     """
     if isinstance(value, dict):
+        if _SCALARS.issuperset(map(type, value.values())):  # as in most maps that are added: all of it stays
+            return dict(value)
         return {key: without_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):
         return [without_nulls(child) for child in value]
