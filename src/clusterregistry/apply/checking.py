@@ -63,7 +63,10 @@ def compile_plainness(schema: schemas.Object) -> IsPlain:
         # A field that the schema does not know has no type.
         if not all(map(is_, map(type, value.values()), map(types.get, value))):
             return False
-        return all(checks[name](value[name]) for name in checks.keys() & value.keys())
+        for name in checks.keys() & value.keys():  # noqa: SIM110 - a generator would cost more than most checks
+            if not checks[name](value[name]):
+                return False
+        return True
 
     return is_plain
 

@@ -72,16 +72,18 @@ def merge(schema: schemas.Object, live: dict[str, Any], applied: dict[str, Any])
 
 
 def compile_merge(schema: schemas.Object) -> Merge:
-    """The same as a function of both, for one schema. The live value must not be empty."""
+    """The same as a function of both, for one schema. What is applied must fit it."""
     compiled = {name: _compiled(field) for name, field in schema.fields.items()}
     merges = {name: merge_part for name, merge_part in compiled.items() if merge_part}
 
     def merge_structs(live: Any, applied: Any) -> Any:
         if not live or type(live) is not dict:
             return applied
-        merged = {**live, **(applied or {})}  # a null says nothing about a map that has something in it
-        for name in merges.keys() & applied.keys() & live.keys() if applied else ():
-            merged[name] = _merged(merges[name], live[name], applied[name])
+        if not applied:  # a null says nothing about a map that has something in it
+            return dict(live)
+        merged = {**live, **applied}
+        for name in merges.keys() & applied.keys() & live.keys():
+            merged[name] = merges[name](live[name], applied[name])
         return merged
 
     return merge_structs
@@ -102,10 +104,6 @@ def _compiled(schema: Schema) -> Merge | None:
             return None
 
 
-def _merged(merge_values: Merge | None, live: Any, applied: Any) -> Any:
-    return applied if merge_values is None or type(applied) is str else merge_values(live, applied)
-
-
 def _compile_maps(merge_values: Merge | None) -> Merge:
     def merge_maps(live: Any, applied: Any) -> Any:
         if not live or type(live) is not dict:
@@ -113,7 +111,7 @@ def _compile_maps(merge_values: Merge | None) -> Merge:
         merged = {**live, **(applied or {})}
         if merge_values and applied:
             for name in live.keys() & applied.keys():
-                merged[name] = _merged(merge_values, live[name], applied[name])
+                merged[name] = merge_values(live[name], applied[name])
         return merged
 
     return merge_maps
@@ -143,7 +141,7 @@ def _lists(schema: Array, merge_items: Merge | None, live: list[Any], applied: A
         if is_applied:
             same = mine.get(element, [])
             # Duplicates are replaced by the one that is applied.
-            merged.append(_merged(merge_items, same[0], theirs[element]) if len(same) == 1 else theirs[element])
+            merged.append(merge_items(same[0], theirs[element]) if merge_items and len(same) == 1 else theirs[element])
         else:
             merged.append(mine[element].pop(0))
     return merged
