@@ -182,6 +182,17 @@ def test_replaced_entries_lose_what_the_same_update_changes(main: Ownership) -> 
     assert managers(changed) == [("other", "Update")]
 
 
+def test_who_creates_an_object_with_entries_owns_no_name_by_them(main: Ownership) -> None:
+    """Nobody owns the name, though the writer's own entry says so and keeps the rest."""
+    fields: dict[str, Any] = {"f:metadata": {".": {}, "f:name": {}, "f:labels": {"f:l": {}}}}
+    sent = [{"manager": "u", "operation": "Update", "apiVersion": API_VERSION, "fieldsType": "FieldsV1"}]
+    created = updated(main, None, thing({"text": "x"}, managedFields=[{**sent[0], "fieldsV1": fields}]))
+    assert fields_of(created, "u", "Update") == {
+        "f:metadata": {".": {}, "f:labels": {"f:l": {}}},
+        "f:spec": {".": {}, "f:text": {}},
+    }
+
+
 def test_one_empty_entry_resets_and_the_object_is_not_tracked(main: Ownership) -> None:
     live = updated(main, None, thing({"text": "x"}))
     reset = updated(main, live, thing({"text": "y"}, managedFields=[{}]))

@@ -127,18 +127,17 @@ class Ownership:
             return stored
 
     def _updated(self, entries: Entries, live: Object, obj: Object, *, manager: str) -> list[Entry]:
-        left = self._fitting(entries)
+        fitting = self._fitting(entries)
         changes = self._changes(live, obj if live else _without_nulls(obj))
-        if changes != NO_CHANGE:
-            left = self._released(left, live, obj, changes=changes)
-            if gained := _without_name(changes.gained):
-                left = self._with_gained(left, self._identity(manager, UPDATE), gained)
+        gained = _without_name(changes.gained)
+        if gained:
+            identity = self._identity(manager, UPDATE)
+            own, others = managed_fields.own_and_others(fitting, identity)
+            left = self._released(others, live, obj, changes=changes)
+            left.append(self._entry(identity, _with_gained(own, gained, changes), time=self._now()))
+        else:
+            left = self._released(fitting, live, obj, changes=changes)
         return managed_fields.merge_oldest(left)
-
-    def _with_gained(self, entries: Entries, identity: Identity, gained: Fields) -> list[Entry]:
-        own, others = managed_fields.own_and_others(entries, identity)
-        fields = union(own["fieldsV1"], gained) if own else gained
-        return [*others, self._entry(identity, fields, time=self._now())]
 
     # Applies
 
@@ -157,10 +156,9 @@ class Ownership:
         merged["metadata"] = merged["metadata"] or {}
         after = self._without_given_up(merged, entries, claimed, last) if last else merged
         changes = self._changes(before, after)
-        if changes != NO_CHANGE:
-            if not force:
-                self._refuse_conflicts(others, before, after, changes=changes, own=identity)
-            others = self._released(others, before, after, changes=changes)
+        if not force:
+            self._refuse_conflicts(others, before, after, changes=changes, own=identity)
+        others = self._released(others, before, after, changes=changes)
         if claimed:
             time = last.get("time") if last else None
             others.append(self._entry(identity, claimed, time=self._now() if after != before else time))
@@ -238,11 +236,15 @@ class Ownership:
 
     def _released(self, entries: Entries, before: Object, after: Object, *, changes: Comparison) -> list[Entry]:
         """The entries without what has changed; those that own nothing any more are gone."""
-        taken, released = union(*changes), []
+        if changes == NO_CHANGE:
+            return list(entries)
+        released = []
         for entry in entries:
             fields = entry["fieldsV1"]
-            is_ours = entry["apiVersion"] == self._api_version
-            left = difference(fields, taken if is_ours else union(*self._changes_for(entry, before, after, changes)))
+            gained, removed = self._changes_for(entry, before, after, changes)
+            left = difference(fields, gained)
+            if removed:
+                left = difference(left, removed)
             if left:
                 released.append(entry if left is fields else {**entry, "fieldsV1": left})
         return released
@@ -253,7 +255,7 @@ class Ownership:
     def _changes_for(self, entry: Entry, before: Object, after: Object, changes: Comparison) -> Comparison:
         """The changes in the words of the version in which an entry names its fields."""
         version = entry["apiVersion"]
-        if version == self._api_version:
+        if version == self._api_version or changes == NO_CHANGE:
             return changes
         old, new = (_with_metadata(self._converted(obj, self._api_version, version)) for obj in (before, after))
         return self._compare[version](old, new)
@@ -301,6 +303,14 @@ def _owned_by_version(entries: Entries, first: str) -> dict[str, Fields]:
 def _without_nulls(obj: Object) -> Object:
     """A new object is compared with an empty one, whose fields are null in kube-apiserver."""
     return {name: part for name, part in obj.items() if part is not None} if None in obj.values() else obj
+
+
+def _with_gained(own: Entry | None, gained: Fields, changes: Comparison) -> Fields:
+    """What the writer owns after its update. It keeps what it had and has gained again; nobody keeps a new name."""
+    if own is None:
+        return gained
+    taken = changes.removed if gained is changes.gained else union(*changes)
+    return union(difference(own["fieldsV1"], taken), gained)
 
 
 def _without_name(fields: Fields) -> Fields:
