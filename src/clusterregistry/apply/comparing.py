@@ -19,6 +19,7 @@ from clusterregistry.apply.field_sets import LEAF, SELF, Fields, Names, is_atomi
 from clusterregistry.apply.items import compile_by_element, grouped
 
 _ABSENT: Any = object()
+_ALWAYS_ABSENT = repeat(_ABSENT)
 
 
 class Comparison(NamedTuple):
@@ -152,7 +153,7 @@ def _compare_maps(shape: _Shape) -> _CompareParts:
         if type(old) is not dict or type(new) is not dict:
             return _compare_others(compare_maps, old, new, kind=dict)
         names = list(filterfalse(is_hidden, new)) if hidden else new
-        changed = list(compress(names, map(ne, map(new.get, names), map(old.get, names, repeat(_ABSENT)))))
+        changed = list(compress(names, map(ne, map(new.get, names), map(old.get, names, _ALWAYS_ABSENT))))
         gained: Fields = dict.fromkeys(map(element_of, changed), LEAF)
         removed: Fields = {}
         for name in having_parts(changed):

@@ -84,13 +84,14 @@ class Ownership:
         self._kind = kind
         self._subresource = subresource
         self._blank = blank or {}
-        self._hidden = reset_fields | {"apiVersion", "kind"}
         self._now = now
         self._schema = views[api_version].schema
-        hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **dict.fromkeys(self._hidden)}
+        unreached = dict.fromkeys((*reset_fields, "apiVersion", "kind"))
+        hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **unreached}
+        unclaimed = {"metadata": dict.fromkeys((*_NEVER_OWNED, "name")), **unreached}
         self._compare = {version: compile_compare(view.schema, hidden) for version, view in views.items()}
         self._versions = {name: Version(view.schema, compile_owned(view.schema)) for name, view in views.items()}
-        self._claimed = compile_owned(self._schema, hidden)
+        self._claimed = compile_owned(self._schema, unclaimed)
         self._merge = compile_merge(self._schema)
         self._is_plain = compile_plainness(self._schema)
         self._fit = {version: compile_fitting(view.schema) or _as_it_is for version, view in views.items()}

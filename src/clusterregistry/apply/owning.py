@@ -1,7 +1,7 @@
 """The fields that an applied configuration claims.
 
 Schemas are compiled to functions, once, as they are in ``comparing``: each takes a value and says what it claims below
-itself, or None when it is claimed as a whole.
+itself, or None when it is claimed as a whole. What is of a wrong type claims nothing, but for text.
 """
 
 from __future__ import annotations
@@ -56,13 +56,10 @@ def _in_struct(schema: schemas.Object, hidden: Names) -> _Below:
 
     def claimed(value: Any) -> Fields | None:
         if not value or type(value) is not dict:
-            return {} if value else None
+            return {} if value and type(value) is not str else None
         fields: Fields = dict.fromkeys(map(_FIELD_OF, filterfalse(is_hidden, value)), LEAF)
         for name in fields_below.keys() & value.keys():
-            part = value[name]
-            if part is None or type(part) is str:
-                continue
-            inner = fields_below[name](part)
+            inner = fields_below[name](value[name])
             if inner:
                 fields[FIELD + name] = inner
             elif inner is not None:
@@ -75,7 +72,7 @@ def _in_struct(schema: schemas.Object, hidden: Names) -> _Below:
 def _in_map(below: _Below | None) -> _Below:
     def claimed(value: Any) -> Fields | None:
         if not value or type(value) is not dict:
-            return {} if value else None
+            return {} if value and type(value) is not str else None
         if below is None:
             return dict.fromkeys(map(_FIELD_OF, value), LEAF)
         return {FIELD + name: _member(below, part) for name, part in value.items()}
@@ -86,7 +83,9 @@ def _in_map(below: _Below | None) -> _Below:
 def _in_list(schema: Array) -> _Below:
     below, by_element = _compiled(schema.items, {}), compile_by_element(schema)
 
-    def claimed(value: Any) -> Fields:
+    def claimed(value: Any) -> Fields | None:
+        if type(value) is not list:
+            return {} if value is not None and type(value) is not str else None
         found = by_element(value)
         if found is None:
             # Of duplicates nothing is claimed but what they are.
@@ -98,6 +97,4 @@ def _in_list(schema: Array) -> _Below:
 
 def _member(below: _Below | None, part: Any) -> Fields:
     """The node of what is claimed itself, with what is claimed below it."""
-    if below is None or part is None or type(part) is str:
-        return LEAF
-    return as_member(below(part) or {})
+    return LEAF if below is None else as_member(below(part) or {})
