@@ -20,6 +20,7 @@ from clusterregistry.apply.items import compile_by_element, grouped
 
 _ABSENT: Any = object()
 _ALWAYS_ABSENT = repeat(_ABSENT)
+"""Has no end, so that everybody can take from the same one."""
 
 
 class Comparison(NamedTuple):
@@ -33,10 +34,8 @@ NO_CHANGE = Comparison({}, {})
 
 Compare = Callable[[dict[str, Any], dict[str, Any]], Comparison]
 
-
 Changes = tuple[Fields | None, Fields | None]
 """The nodes of a part of an object, of what it has gained and of what was removed. None where there is nothing."""
-
 
 _CompareParts = Callable[[Any, Any], Changes]
 
@@ -153,6 +152,7 @@ def _compare_maps(shape: _Shape) -> _CompareParts:
         if type(old) is not dict or type(new) is not dict:
             return _compare_others(compare_maps, old, new, kind=dict)
         names = list(filterfalse(is_hidden, new)) if hidden else new
+        # Each name whose values differ. Most do not, and nothing but C runs for these.
         changed = list(compress(names, map(ne, map(new.get, names), map(old.get, names, _ALWAYS_ABSENT))))
         gained: Fields = dict.fromkeys(map(element_of, changed), LEAF)
         removed: Fields = {}
