@@ -7,7 +7,7 @@ without code of ours that runs for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import compress, filterfalse, repeat
 from operator import ne
 from typing import Any, NamedTuple
@@ -136,7 +136,8 @@ def _everything_in_maps(shape: _Shape) -> Callable[[Any], Fields]:
         if not value or type(value) is not dict:
             return LEAF
         names = list(filterfalse(is_hidden, value)) if hidden else value
-        node: Fields = {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
+        node: Fields = dict.fromkeys(map(element_of, names), LEAF)
+        node[SELF] = LEAF
         for name in having_parts(names):
             node[element_of(name)] = parts_of(name).everything(value[name])
         return node
@@ -151,9 +152,13 @@ def _compare_maps(shape: _Shape) -> _CompareParts:
     def compare_maps(old: Any, new: Any) -> Changes:
         if type(old) is not dict or type(new) is not dict:
             return _compare_others(compare_maps, old, new, kind=dict)
-        names = list(filterfalse(is_hidden, new)) if hidden else new
+        names: Collection[str] = new
+        values: Iterable[Any] = new.values()
+        if hidden:
+            names = list(filterfalse(is_hidden, new))
+            values = map(new.get, names)
         # Each name whose values differ. Most do not, and nothing but C runs for these.
-        changed = list(compress(names, map(ne, map(new.get, names), map(old.get, names, _ALWAYS_ABSENT))))
+        changed = list(compress(names, map(ne, values, map(old.get, names, _ALWAYS_ABSENT))))
         gained: Fields = dict.fromkeys(map(element_of, changed), LEAF)
         removed: Fields = {}
         for name in having_parts(changed):
@@ -168,7 +173,8 @@ def _compare_maps(shape: _Shape) -> _CompareParts:
                 gained[element] = came
             if went is not None:
                 removed[element] = went
-        if gone := old.keys() - new.keys() - hidden:
+        if not old.keys() <= new.keys():  # rarely, and to know costs less than to take one from the other
+            gone = old.keys() - new.keys() - hidden
             removed |= dict.fromkeys(map(element_of, gone), LEAF)
             for name in having_parts(gone):
                 removed[element_of(name)] = parts_of(name).everything(old[name])
