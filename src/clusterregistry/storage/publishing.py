@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from clusterregistry.storage.interface import Event, Interrupted, Progressed, Sink, Subscription
 
@@ -17,8 +17,11 @@ class Publisher:
     subscribes then does not get the events under way, who closes gets nothing more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """``prefix`` is what the keys of all events begin with."""
+        self._prefix = prefix
         self._groups: dict[str, dict[_Subscriber, None]] = {}
+        self._round: _Round | None = None
 
     def subscribe(
         self,
@@ -28,42 +31,62 @@ class Publisher:
         progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        subscriber = _Subscriber(prefix, sink, self._groups)
+        subscriber = _Subscriber(prefix, sink, leave=self._leave)
         subscriber.progressed, subscriber.interrupted = progressed, interrupted
         self._groups.setdefault(prefix, {})[subscriber] = None
+        self._round = None
         return subscriber
 
     def publish(self, events: Sequence[Event]) -> None:
         """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs."""
-        handed_out: list[tuple[_Subscriber, Sequence[Event]]] = []
-        for prefix, group in self._groups.items():
-            matching = [event for event in events if event.key.startswith(prefix)]
+        for prefix, group in self._present().groups:
+            matching = events
+            if prefix != self._prefix:
+                matching = [event for event in events if event.key.startswith(prefix)]
             if matching:
-                handed_out += [(subscriber, matching) for subscriber in group]
-        for subscriber, theirs in handed_out:
-            subscriber.take(theirs)
+                for subscriber in group:
+                    subscriber.take(matching)
 
     def progress(self, revision: int) -> None:
         """Tells those who want to know that all events up to the revision are handed out."""
-        for subscriber in self._all():
-            if subscriber.progressed:
-                subscriber.progressed(revision)
+        for progressed in self._present().progressed:
+            progressed(revision)
 
     def interrupt(self) -> None:
         """Tells those who want to know that events may be missing."""
-        for subscriber in self._all():
-            if subscriber.interrupted:
-                subscriber.interrupted()
+        for _, group in self._present().groups:
+            for subscriber in group:
+                if subscriber.interrupted:
+                    subscriber.interrupted()
 
-    def _all(self) -> list[_Subscriber]:
-        return [subscriber for group in self._groups.values() for subscriber in group]
+    def _present(self) -> _Round:
+        if self._round is None:
+            self._round = _Round(self._groups)
+        return self._round
+
+    def _leave(self, subscriber: _Subscriber) -> None:
+        group = self._groups.get(subscriber.prefix, {})
+        group.pop(subscriber, None)
+        if not group:
+            self._groups.pop(subscriber.prefix, None)
+        self._round = None
+
+
+class _Round:
+    """Those who are there when something is handed out; made once for as long as they stay the same."""
+
+    __slots__ = ("groups", "progressed")
+
+    def __init__(self, groups: Mapping[str, Iterable[_Subscriber]]) -> None:
+        self.groups = [(prefix, list(group)) for prefix, group in groups.items()]
+        self.progressed = [each.progressed for _, group in self.groups for each in group if each.progressed]
 
 
 class _Subscriber:
-    __slots__ = ("_groups", "_prefix", "_sink", "interrupted", "progressed")
+    __slots__ = ("_leave", "_sink", "interrupted", "prefix", "progressed")
 
-    def __init__(self, prefix: str, sink: Sink, groups: dict[str, dict[_Subscriber, None]]) -> None:
-        self._prefix, self._groups = prefix, groups
+    def __init__(self, prefix: str, sink: Sink, *, leave: Callable[[_Subscriber], None]) -> None:
+        self.prefix, self._leave = prefix, leave
         self._sink: Sink | None = sink
         self.progressed: Progressed | None = None
         self.interrupted: Interrupted | None = None
@@ -74,11 +97,8 @@ class _Subscriber:
         try:
             self._sink(events)
         except Exception:  # noqa: BLE001 - one that breaks its promise must not keep a durable write from being answered
-            _log.exception("a subscriber of %r failed; it may have missed events", self._prefix)
+            _log.exception("a subscriber of %r failed; it may have missed events", self.prefix)
 
     def close(self) -> None:
         self._sink = None
-        group = self._groups.get(self._prefix, {})
-        group.pop(self, None)
-        if not group:
-            self._groups.pop(self._prefix, None)
+        self._leave(self)

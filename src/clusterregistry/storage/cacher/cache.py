@@ -51,7 +51,7 @@ class Cacher:
         self._snapshot = Snapshot()
         self._seen = SeenRevision(0)
         self._loaded = 0
-        self._publisher = Publisher()
+        self._publisher = Publisher(prefix)
         self._early: list[Event] | None = []
         self._closed = False
         self._reloading: asyncio.Task[None] | None = None
@@ -281,7 +281,7 @@ class Cacher:
             self._publisher.publish(applied)
 
     def _progress(self, revision: int) -> None:
-        if self._early is None and revision > self.revision:
+        if revision > self._seen.value and self._early is None:
             self._publisher.progress(revision)
             self._seen.advance(revision)
 
