@@ -24,6 +24,8 @@ STREAM_WINDOW = 16 << 20
 CONNECTION_WINDOW = 1 << 30
 """Bytes that the peer may send before it hears that they were read: the peer is told at half of that."""
 
+_HALF_STREAM, _HALF_CONNECTION = STREAM_WINDOW // 2, CONNECTION_WINDOW // 2
+
 _LOOK_SECONDS = 0.1
 """How often deadlines are looked at: one timer for all is cheaper than one for each call."""
 
@@ -102,7 +104,7 @@ class Connection(asyncio.Protocol):
 
     def let_more_come(self, exchange: Exchange) -> None:
         """What has come on an exchange is read."""
-        if exchange.arrived >= STREAM_WINDOW // 2 and exchange.id in self._open:
+        if exchange.arrived >= _HALF_STREAM and exchange.id in self._open:
             self._outlet.write(frames.window_update(exchange.id, exchange.arrived))
             exchange.arrived = 0
 
@@ -150,14 +152,15 @@ class Connection(asyncio.Protocol):
     # What the inlet tells: frames
 
     def on_data(self, flags: int, stream: int, content: bytes) -> None:
-        self._arrived += len(content)
-        if self._arrived >= CONNECTION_WINDOW // 2:
+        size = len(content)
+        self._arrived += size
+        if self._arrived >= _HALF_CONNECTION:
             self._outlet.write(frames.window_update(0, self._arrived))
             self._arrived = 0
-        exchange = self._exchange(stream)
+        exchange = self._open.get(stream) or self._exchange(stream)
         if exchange is None:
             return
-        exchange.arrived += len(content)
+        exchange.arrived += size
         data = frames.without_padding(flags, content) if flags & frames.PADDED else content
         error = exchange.take(data) if data else None
         if error is None and flags & frames.END_STREAM:
@@ -165,14 +168,14 @@ class Connection(asyncio.Protocol):
         if error is not None:
             if stream in self._open:  # else its sink has ended it
                 self._finish(exchange, error)
-        elif exchange.arrived >= STREAM_WINDOW // 2:
+        elif exchange.arrived >= _HALF_STREAM:
             if exchange.arrived > STREAM_WINDOW:
                 raise ProtocolError("more than a window holds", frames.FLOW_CONTROL_ERROR)
             if not exchange.is_full:
                 self.let_more_come(exchange)
 
     def on_block(self, flags: int, stream: int, block: bytes) -> None:
-        exchange = self._exchange(stream)
+        exchange = self._open.get(stream) or self._exchange(stream)
         if exchange is None:
             return
         last = bool(flags & frames.END_STREAM)

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Protocol
 
 from clusterregistry.storage.etcd.http2.headers import AnswerHead
@@ -17,8 +18,10 @@ from clusterregistry.storage.etcd.http2.statuses import (
     unavailable,
 )
 
-PREFIX_SIZE = 5
+_PREFIX = Struct(">BI")
 """Before each message: a byte that says whether it is compressed, and its length."""
+
+PREFIX_SIZE = _PREFIX.size
 
 LARGEST_MESSAGE = 1 << 30
 """Bytes. No answer of etcd is nearly as large, since we read long lists in pages; more is taken for nonsense."""
@@ -28,7 +31,7 @@ _OK, _INFORMATIONAL, _SUCCESS = 0, 199, 200
 
 def framed(message: bytes) -> bytes:
     """A message as it is sent."""
-    return b"\0" + len(message).to_bytes(4, "big") + message
+    return _PREFIX.pack(0, len(message)) + message
 
 
 class Connected(Protocol):
@@ -88,8 +91,8 @@ class Exchange:
     def take(self, data: bytes) -> RpcError | None:
         """Data has come. Returns what is wrong with it."""
         if not self._parts and len(data) >= PREFIX_SIZE:
-            size = int.from_bytes(data[1:PREFIX_SIZE], "big")
-            if len(data) == size + PREFIX_SIZE and not data[0]:  # nearly always a whole message
+            compressed, size = _PREFIX.unpack_from(data)
+            if len(data) == size + PREFIX_SIZE and not compressed:  # nearly always a whole message
                 self.hear(data[PREFIX_SIZE:])
                 return None
         return self._gather(data)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from clusterregistry.storage.etcd.http2 import frames
-from clusterregistry.storage.etcd.http2.frames import ProtocolError
+from clusterregistry.storage.etcd.http2.frames import (
+    CONTINUATION,
+    HEAD_SIZE,
+    LAST_STREAM,
+    SMALLEST_MAX_FRAME,
+    ProtocolError,
+)
 from clusterregistry.storage.etcd.http2.headers import LARGEST_BLOCK
+
+_read_head = frames.HEAD.unpack_from
 
 
 class Recipient(Protocol):
@@ -52,18 +60,17 @@ class Inlet:
     def feed(self, data: bytes) -> None:
         """Hands on all frames that are whole. Raises ProtocolError."""
         at, size, handlers = 0, len(data), self._handlers
-        while size - at >= frames.HEAD_SIZE:
-            high, low, kind, flags, stream = frames.HEAD.unpack_from(data, at)
-            begin = at + frames.HEAD_SIZE
-            end = begin + (high << 8 | low)
-            if end - begin > frames.SMALLEST_MAX_FRAME:
+        while (begin := at + HEAD_SIZE) <= size:
+            high, low, kind, flags, stream = _read_head(data, at)
+            length = high << 8 | low
+            if length > SMALLEST_MAX_FRAME:
                 raise ProtocolError("a frame that is too large", frames.FRAME_SIZE_ERROR)
-            if end > size:
+            if (end := begin + length) > size:
                 break
-            if self._block is not None and kind != frames.CONTINUATION:
+            if self._block is not None and kind != CONTINUATION:
                 raise ProtocolError("headers that break off")
-            if kind < len(handlers):  # others are to be ignored
-                handlers[kind](flags, stream & frames.LAST_STREAM, data[begin:end])
+            if kind <= CONTINUATION:  # others are to be ignored
+                handlers[kind](flags, stream & LAST_STREAM, data[begin:end])
             at = end
         self.rest = data[at:]
 
