@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from clusterregistry.storage.errors import StorageUnavailable
@@ -37,6 +37,8 @@ class Endpoints:
         self._shown = settings.shown
         self._members = [Member(endpoint, tls) for endpoint in settings.endpoints]
         self._at = 0
+        self._steady: Member | None = None
+        """The one in use, if it has answered since anything went wrong."""
         self._state = _State(settings.shown)
         self._under_way = 0
         self._idle = asyncio.Event()
@@ -47,13 +49,15 @@ class Endpoints:
         """The one in use."""
         return self._members[self._at]
 
-    async def call(self, name: str, request: Any, *, again: bool = True, seconds: float = ATTEMPT_SECONDS) -> Any:
+    def call(
+        self, name: str, request: Any, *, again: bool = True, seconds: float = ATTEMPT_SECONDS
+    ) -> Coroutine[Any, Any, Any]:
         """The answer to a request, as ``persist`` gets it. One member may take ``seconds`` for it."""
 
         async def attempt(member: Member) -> Any:
             return await member.call(name, request, metadata=await self.session.metadata(member), seconds=seconds)
 
-        return await self.persist(attempt, again=again)
+        return self.persist(attempt, again=again)
 
     async def persist(self, attempt: Callable[[Member], Awaitable[T]], *, again: bool = True) -> T:
         """Does something with a member, and with another one when that fails with RpcError.
@@ -62,44 +66,41 @@ class Endpoints:
         of the last error.
         """
         self._under_way += 1
+        deadline, may_sign_in = asyncio.get_running_loop().time() + PATIENCE_SECONDS, True
         try:
-            return await self._persist(attempt, again=again)
+            while not self._closed:
+                member, token = self.member, self.session.token
+                try:
+                    done = await attempt(member)
+                except RpcError as error:
+                    if may_sign_in and failures.needs_new_token(error) and self.session.forget(token):
+                        may_sign_in = False
+                        continue
+                    self.leave(member, error)
+                    if asyncio.get_running_loop().time() > deadline or not _is_repeatable(error, again=again):
+                        unsure = not again and failures.leaves_unsure(error)
+                        raise failures.translated(error, self._shown, unsure=unsure) from error
+                else:
+                    self.stay(member)
+                    return done
+                await asyncio.sleep(_PAUSE_SECONDS)
+            raise StorageUnavailable(self.closed_message)
         finally:
             self._under_way -= 1
             if not self._under_way:
                 self._idle.set()
 
-    async def _persist(self, attempt: Callable[[Member], Awaitable[T]], *, again: bool) -> T:
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        may_sign_in = True
-        while not self._closed:
-            member, token = self.member, self.session.token
-            try:
-                done = await attempt(member)
-            except RpcError as error:
-                if may_sign_in and failures.needs_new_token(error) and self.session.forget(token):
-                    may_sign_in = False
-                    continue
-                self.leave(member, error)
-                repeatable = failures.is_passing(error) if again else failures.was_not_started(error)
-                if not repeatable or asyncio.get_running_loop().time() > deadline:
-                    unsure = not again and failures.leaves_unsure(error)
-                    raise failures.translated(error, self._shown, unsure=unsure) from error
-            else:
-                self.stay(member)
-                return done
-            await asyncio.sleep(_PAUSE_SECONDS)
-        raise StorageUnavailable(self.closed_message)
-
     def leave(self, member: Member, error: RpcError) -> None:
         """Uses another member from now on, if this one is in use and the error may be its own."""
         if member is self.member and failures.is_passing(error):
+            self._steady = None
             self._at = (self._at + 1) % len(self._members)
             self._state.failed(error, members=len(self._members))
 
     def stay(self, member: Member) -> None:
-        """Takes note that a member has answered."""
-        if member is self.member:
+        """Takes note that a member has answered, of which there is nothing to tell as long as it goes on doing so."""
+        if member is not self._steady and member is self.member:
+            self._steady = member
             self._state.answered(member)
 
     @property
@@ -113,6 +114,10 @@ class Endpoints:
             self._idle.clear()
             await self._idle.wait()
         await asyncio.gather(*(member.close() for member in self._members))
+
+
+def _is_repeatable(error: RpcError, *, again: bool) -> bool:
+    return failures.is_passing(error) if again else failures.was_not_started(error)
 
 
 class _State:
