@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -58,6 +58,15 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _log = logging.getLogger(__name__)
 
 
+class Condition(NamedTuple):
+    """That the claim is as we know it."""
+
+    revision: int
+    """That of our claim, 0: nobody has one."""
+    encoded: bytes
+    """To be put behind a transaction, which then reads the claim too if it is refused: for ``refuses``."""
+
+
 class Claim:
     """Made again and again as long as ``run`` does, and let go for whoever wants to write.
 
@@ -69,8 +78,7 @@ class Claim:
         self._key, self._wish = range_.key(INTERNAL + "claim"), range_.key(INTERNAL + "wish")
         # What hangs on no lease is no claim, but the copy of one that somebody has made by hand: it would never end.
         self._nobodys = messages.without_lease(self._key)
-        self.reading = {"request_range": {"key": self._key}}
-        """To be read along with a write that is refused: for ``refuses``."""
+        self._condition = Condition(0, self._along(self._nobodys))
         self.revision = 0
         """That of our claim, as far as we know; 0 without one. It may have ended, which etcd then says."""
         self._lease = 0
@@ -186,17 +194,25 @@ class Claim:
     # Writing
 
     @property
-    def condition(self) -> dict[str, Any]:
+    def condition(self) -> Condition:
         """Of a transaction that writes: the claim is ours, or nobody's."""
-        return messages.modified_at(self._key, self.revision) if self.revision else self._nobodys
+        revision = self.revision
+        if self._condition.revision != revision:
+            unchanged = messages.modified_at(self._key, revision) if revision else self._nobodys
+            self._condition = Condition(revision, self._along(unchanged))
+        return self._condition
 
-    async def refuses(self, condition: dict[str, Any], found: Any) -> bool:
+    def _along(self, unchanged: dict[str, Any]) -> bytes:
+        reading = {"request_range": {"key": self._key}}
+        return bytes(messages.TxnRequest(compare=[unchanged], failure=[reading]).SerializeToString())
+
+    async def refuses(self, condition: Condition, found: Any) -> bool:
         """Whether it was for its condition that a write was not done; then the way is clear to try again.
 
-        ``found`` is what ``reading`` has found. Raises StorageUnavailable when another's claim stays in the way.
+        ``found`` is what was read of the claim. Raises StorageUnavailable when another's claim stays in the way.
         """
         lease = found[0].lease if found else 0
-        revision, expected = found[0].mod_revision if lease else 0, condition.get("mod_revision", 0)
+        revision, expected = found[0].mod_revision if lease else 0, condition.revision
         if revision == expected:
             return False
         if revision and lease == self._lease:  # it has just been made, and we are yet to hear of it

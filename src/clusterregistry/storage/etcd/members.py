@@ -39,9 +39,10 @@ class Member:
         self._calls, self._watches = Channel(endpoint, tls), Channel(endpoint, tls)
 
     async def call(self, name: str, request: Any, *, metadata: Metadata, seconds: float) -> Any:
-        """The answer to one request, sent once."""
+        """The answer to one request, a message or its bytes, sent once."""
         path, read = _METHODS[name]
-        answer = await self._calls.call(path, request.SerializeToString(), metadata=metadata, seconds=seconds)
+        content = request if isinstance(request, bytes) else request.SerializeToString()
+        answer = await self._calls.call(path, content, metadata=metadata, seconds=seconds)
         try:
             return read(answer)
         except DecodeError as error:

@@ -17,7 +17,7 @@ from clusterregistry.storage.errors import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from clusterregistry.storage.etcd import failures, messages
+from clusterregistry.storage.etcd import failures, messages, transactions
 from clusterregistry.storage.etcd.claims import Claim
 from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.storage.etcd.ranges import INTERNAL, TOUCHED, Range
@@ -54,21 +54,21 @@ class Writer:
 
     async def create(self, key: str, value: bytes) -> int:
         key.encode()  # a name without UTF-8 form can be asked for, but not written
-        answer = await self._write(key, _put(self._range.key(key), value), at=0)
+        answer = await self._write(key, value, at=0)
         if not answer.succeeded:
             raise KeyExists(key)
         return int(answer.header.revision)
 
     async def update(self, key: str, value: bytes, *, expected: int) -> int:
-        return await self._change(key, _put(self._range.key(key), value), expected)
+        return await self._change(key, value, expected)
 
     async def delete(self, key: str, *, expected: int) -> int:
-        return await self._change(key, {"request_delete_range": {"key": self._range.key(key)}}, expected)
+        return await self._change(key, None, expected)
 
     async def touch(self) -> int:
         """Makes a new revision, with an event that is ours and no object's."""
-        request = messages.TxnRequest(success=[_put(self._range.key(TOUCHED), b"")])
-        return int((await self._transact(request, again=True)).header.revision)
+        put = {"request_put": {"key": self._range.key(TOUCHED)}}
+        return int((await self._transact(messages.TxnRequest(success=[put]), again=True)).header.revision)
 
     async def close(self) -> None:
         """Lets the writes of objects that are under way come to an end; nothing is tried any longer."""
@@ -79,9 +79,9 @@ class Writer:
             self._idle.clear()
             await self._idle.wait()
 
-    async def _change(self, key: str, change: dict[str, Any], expected: int) -> int:
+    async def _change(self, key: str, value: bytes | None, expected: int) -> int:
         # For etcd a key that is not there is at revision 0; for us it is at none.
-        answer = await self._write(key, change, at=expected if 0 < expected < 1 << 63 else _NEVER)
+        answer = await self._write(key, value, at=expected if 0 < expected < 1 << 63 else _NEVER)
         if answer.succeeded:
             return int(answer.header.revision)
         found = answer.responses[0].response_range.kvs
@@ -89,38 +89,36 @@ class Writer:
             raise KeyNotFound(key)
         raise RevisionConflict(key, expected=expected, actual=found[0].mod_revision)
 
-    async def _write(self, key: str, change: dict[str, Any], *, at: int) -> Any:
-        """The answer to a transaction that changes the key if it is at a revision, and reads it if it is not."""
+    async def _write(self, key: str, value: bytes | None, *, at: int) -> Any:
+        """The answer to a transaction that sets the key (None: removes it) if it is at a revision, else reads it."""
         name = self._range.key(key)
-        unchanged, reading = messages.modified_at(name, at), {"request_range": {"key": name}}
+        change = transactions.delete(name) if value is None else transactions.put(name, value)
+        request = transactions.write(name, change, at=at)
         if key.startswith(INTERNAL):
-            request = messages.TxnRequest(compare=[unchanged], success=[change], failure=[reading])
             return await self._transact(request, again=False)
         self.under_way += 1
         try:
             while True:
                 condition = self._claim.condition
-                request = messages.TxnRequest(
-                    compare=[unchanged, condition], success=[change], failure=[reading, self._claim.reading]
-                )
-                answer = await self._write_object(key, request)
+                answer = await self._write_object(request + condition.encoded)
                 if answer.succeeded:
                     self.answered = max(self.answered, answer.header.revision)
                     return answer
                 if not await self._claim.refuses(condition, answer.responses[1].response_range.kvs):
                     return answer
+        except failures.TooLargeError:
+            raise ValueTooLarge(key, size=len(value or b""), remedy=_LARGER) from None
         finally:
             self.under_way -= 1
             if not self.under_way:
                 self._idle.set()
 
-    async def _write_object(self, key: str, request: Any) -> Any:
+    async def _write_object(self, request: bytes) -> Any:
         """Sends a transaction once. Whatever leaves open whether it was done puts an end to our claim."""
         try:
             return await self._transact(request, again=False)
         except failures.TooLargeError:
-            size = len(request.success[0].request_put.value)
-            raise ValueTooLarge(key, size=size, remedy=_LARGER) from None
+            raise
         except BaseException:
             self._claim.give_up()
             self._unclear_until = asyncio.get_running_loop().time() + _WRITE_SECONDS
@@ -147,7 +145,3 @@ class Writer:
             await asyncio.sleep(_TRY_SECONDS)
             with suppress(StorageUnavailable):
                 await self.touch()
-
-
-def _put(key: bytes, value: bytes) -> dict[str, Any]:
-    return {"request_put": {"key": key, "value": value}}
