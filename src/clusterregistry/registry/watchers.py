@@ -25,13 +25,15 @@ AT_ONCE = 256 * 1024
 class Batch:
     """Frames that many clients are told together."""
 
-    __slots__ = ("data", "first", "frames", "last", "on_the_wire")
+    __slots__ = ("data", "first", "frames", "is_small", "last", "on_the_wire")
 
     def __init__(self, frames: Sequence[Frame]) -> None:
         """There is at least one, and they are in the order of their revisions."""
         self.frames = frames
         self.first, self.last = frames[0][0], frames[-1][0]
         self.data = frames[0][1] if len(frames) == 1 else b"".join([data for _, data in frames])
+        self.is_small = len(self.data) <= AT_ONCE
+        """Whether it may be written at once. Found out here, and not for each client."""
         self.on_the_wire: bytes | None = None
         """The same as an outlet sends it: the first one that needs it makes it for all."""
 
@@ -122,7 +124,7 @@ class FrameWatcher(Watcher[Frame]):
     def tell(self, batch: Batch) -> None:
         """Writes the frames to the client, or collects them while it has to catch up."""
         outlet = self._outlet
-        if outlet is not None and batch.first > self.seen and len(batch.data) <= AT_ONCE and outlet.offer(batch):
+        if outlet is not None and batch.first > self.seen and batch.is_small and outlet.offer(batch):
             self.seen = batch.last
         else:
             self.collect(batch.frames, len(batch.data))

@@ -134,7 +134,7 @@ class _Channel:
         some = list(islice(self._rest, count))
         for watcher in some:
             watcher.tell(batch)
-        if some:
+        if len(some) == count:  # there may be more
             asyncio.get_running_loop().call_soon(self._tell_some, batch)
             return
         self.told, self._batch = batch.last, None
