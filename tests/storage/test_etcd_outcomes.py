@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.etcd import claims, endpoints, failures, messages
+from clusterregistry.storage.etcd import claims, endpoints, failures, following, messages
 from clusterregistry.storage.etcd.http2.exchanges import framed
 from clusterregistry.storage.etcd.http2.statuses import RpcError
 from clusterregistry.storage.etcd.ranges import INTERNAL
@@ -394,6 +394,20 @@ async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, claim: str
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, claim]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@NEEDS_STURDY
+async def test_a_store_in_which_nothing_happens_is_not_taken_for_lost(
+    etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_ASK_SECONDS", 0.1)
+    monkeypatch.setattr(following, "_QUIET_SECONDS", 1.0)
+    broken_off: list[Exception] = []
+    monkeypatch.setattr(following.Follower, "_broke_off", lambda *told: broken_off.append(told[-1]))
+    store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
+    await asyncio.sleep(2.0)
+    await store.close()
+    assert not broken_off
 
 
 def _first_key(request: bytes) -> bytes:

@@ -63,6 +63,9 @@ class EtcdStorage:
         try:
             storage._running.append(asyncio.create_task(storage._follower.run(after=await storage._begin())))
             await storage._follower.wait_until_open()
+            # The watch begins with the next revision. Until there is one, etcd answers no question about progress, and
+            # a member that does not answer is left.
+            await storage._writer.touch()
             storage._running.append(asyncio.create_task(storage._claim.run()))
         except BaseException:
             await storage.close()
