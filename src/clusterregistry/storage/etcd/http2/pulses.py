@@ -16,9 +16,10 @@ seconds or more, and those that ask while nothing is under way."""
 KEEPALIVE_PATIENCE = 3.0
 """How long it may take to answer to that."""
 
-_PONG_SECONDS = 0.05
+_PONG_SECONDS = 0.5
 """How long a question whether we are there waits for its answer. etcd measures with it how much is under way, and asks
-anew with the next request that comes once it is answered: without the wait that is once for each request."""
+anew with the next request that comes once it is answered: without the wait that is once for each request. Who wants to
+know whether we live is more patient than that (etcd: 20 s)."""
 
 _MOST_PINGS = 1000
 """Such questions in that time: more is no question."""
