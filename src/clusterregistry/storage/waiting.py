@@ -41,7 +41,7 @@ class SeenRevision:
     def advance(self, revision: int) -> None:
         """To be called when what belongs to the revision can be read."""
         self.value = revision
-        for future, wanted in self._waiting.items() if self._waiting else ():
+        for future, wanted in self._waiting.items():
             if wanted <= revision and not future.done():
                 future.set_result(None)
 
