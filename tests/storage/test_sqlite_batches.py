@@ -9,7 +9,7 @@ import pytest
 
 from clusterregistry.storage.errors import KeyExists
 from clusterregistry.storage.interface import Event, KeyValue
-from clusterregistry.storage.sqlite import SQLiteStorage
+from clusterregistry.storage.sqlite import SQLiteStorage, writing
 from clusterregistry.storage.sqlite.batches import MOST_ROWS
 
 
@@ -24,6 +24,34 @@ async def test_writes_of_one_turn_of_the_loop_share_a_commit(sqlite: SQLiteStora
     batches = batches_of(sqlite)
     await asyncio.gather(*(sqlite.create(f"/{n}", b"") for n in range(50)))
     assert [len(batch) for batch in batches] == [50]
+
+
+async def test_writes_that_keep_coming_share_a_commit(sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins a turn of the loop later than the one before it, as requests of clients do."""
+    monkeypatch.setattr(writing, "_PATIENCE", 60.0)
+    batches = batches_of(sqlite)
+
+    async def later(turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await sqlite.create(f"/{turns}", b"")
+
+    await asyncio.gather(*map(later, range(5)))
+    assert [len(batch) for batch in batches] == [5]
+
+
+@pytest.mark.parametrize(("patience", "waiting"), [(60.0, [1, 2, 3, 4, 5]), (-1.0, [1, 1, 1, 1, 1])])
+async def test_a_write_waits_for_others_only_for_so_long(
+    sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch, patience: float, waiting: list[int]
+) -> None:
+    monkeypatch.setattr(writing, "_PATIENCE", patience)
+    seen, writes = [], []
+    for number in range(5):
+        writes.append(sqlite._writer.write(f"/{number}", b"", expected=None))
+        seen.append(len(sqlite._writer._collected))
+        await asyncio.sleep(0)
+    await asyncio.gather(*writes)
+    assert seen == waiting
 
 
 async def test_a_commit_has_an_end_and_the_other_writes_follow_in_their_order(sqlite: SQLiteStorage) -> None:

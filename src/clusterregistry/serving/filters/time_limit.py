@@ -69,10 +69,12 @@ class _Deadlines:
         """In the order in which they began."""
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Kept, for to ask for it is a system call, each time, before Python 3.12."""
 
     def begin(self) -> asyncio.Task[Any]:
         """From now on the time of the present task counts."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = self._loop or asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("only a task can be ended")

@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 class Surroundings(Protocol):
     """What a connection needs of its server."""
 
+    loop: asyncio.AbstractEventLoop
+    """To ask for the one that runs is a system call, each time, before Python 3.12."""
     handler: Handler
     stopping: bool
     now: float
@@ -109,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         reader.feed(bytes(self._server.buffer[:nbytes]))
         if reader.requests or reader.refusal:
             # In the loop's next turn: with many clients it is cheaper to read from all, and then to answer all.
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._server.loop.call_soon(self._go_on)
         elif reader.in_head and not was_in_head:
             self._expect_head()
         elif reader.between_messages and not was_between_messages:  # the end of a body that nobody wanted
@@ -157,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
             reply = _no_answer(request)
         if not (isinstance(reply, Response) and self._sent_at_once(request, reply)):
             self.deadline = math.inf
-            self._task = asyncio.get_running_loop().create_task(self._answer_later(request, reply))
+            self._task = self._server.loop.create_task(self._answer_later(request, reply))
 
     def _sent_at_once(self, request: Incoming, answer: Response) -> bool:
         keep_alive = self._keeps_alive(request)
@@ -210,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         reader.go_on()
         self.deadline = self._server.now + (IDLE_SECONDS if reader.between_messages else HEAD_SECONDS)
         if reader.requests or reader.refusal:  # sent ahead: others have their turn first
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._server.loop.call_soon(self._go_on)
 
     def _expect_head(self) -> None:
         self.deadline = self._server.now + HEAD_SECONDS
@@ -218,12 +220,12 @@ class Connection(asyncio.BufferedProtocol):
     def _end_soon(self) -> None:
         """Closes it; TLS alone would wait half a minute for the client's goodbye, and read on meanwhile."""
         self._wire.close()
-        asyncio.get_running_loop().call_later(_GOODBYE, self._hang_up)
+        self._server.loop.call_later(_GOODBYE, self._hang_up)
 
     def _hang_up(self) -> None:
         """Ends it unless an answer is still on its way to a client that reads slowly."""
         if self._wire.has_unsent:
-            asyncio.get_running_loop().call_later(_GOODBYE, self._hang_up)
+            self._server.loop.call_later(_GOODBYE, self._hang_up)
         else:
             self._wire.abort()
 

