@@ -1,26 +1,22 @@
 """What changed from one object to another, as sets of fields.
 
 Schemas are compiled to functions, once: every write compares, and most of what it would ask a schema is always the
-same. What has no parts that could be owned one by one needs no function at all, and which fields differ is found
-without code of ours that runs for each of them.
+same. What has no parts that could be owned one by one needs no function at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from itertools import compress, filterfalse, repeat
-from operator import ne
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from clusterregistry.apis.meta import schemas
+from clusterregistry.apis.meta.remembering import remembered
 from clusterregistry.apis.meta.schemas import Array, Schema
 from clusterregistry.apply.elements import FIELD
 from clusterregistry.apply.field_sets import LEAF, SELF, Fields, Names, is_atomic, whole_names
 from clusterregistry.apply.items import compile_by_element, grouped
 
 _ABSENT: Any = object()
-_ALWAYS_ABSENT = repeat(_ABSENT)
-"""Has no end, so that everybody can take from the same one."""
 
 
 class Comparison(NamedTuple):
@@ -75,11 +71,15 @@ def _compiled(schema: Schema, hidden: Names) -> _Parts | None:
         case schemas.Object():
             return _struct_parts(schema, hidden)
         case schemas.Map(values=values):
-            return _map_parts(_alike(_compiled(values, {})), element_of=_FIELD_OF)
+            return _map_parts(_alike(_compiled(values, {})), element_of=_element_of_field)
         case Array():
             return _list_parts(schema)
         case _:
             return None
+
+
+def _alike(parts: _Parts | None) -> _PartsOf | None:
+    return (lambda _name: parts) if parts else None
 
 
 def _compare_others(compare_both: _CompareParts, before: Any, after: Any, *, kind: type) -> Changes:
@@ -90,97 +90,116 @@ def _compare_others(compare_both: _CompareParts, before: Any, after: Any, *, kin
 
 # Structs and maps
 
-_FIELD_OF = FIELD.__add__
+_PartsOf = Callable[[str], _Parts | None]
+"""How the parts of a value are compared that is found under a name; None where it has none."""
+
+_KEPT = 1024
+_MOST_NAMES = 32
 
 
-class _Below(NamedTuple):
-    """What is in a struct, a map or a list."""
-
-    parts_of: Callable[[str], _Parts]
-    having_parts: Callable[[Iterable[str]], Iterable[str]]
-    """Those of some names that lead to values with parts, for which ``parts_of`` may be asked."""
+def _field_of(name: str) -> str:
+    return FIELD + name
 
 
-def _named(fields: dict[str, _Parts]) -> _Below:
-    return _Below(fields.__getitem__, fields.keys().__and__)
-
-
-def _alike(parts: _Parts | None) -> _Below:
-    return _Below(lambda _name: parts, iter) if parts else _named({})
+_element_of_field = remembered(4 * _KEPT)(_field_of)
 
 
 def _struct_parts(schema: schemas.Object, hidden: Names) -> _Parts:
     whole = whole_names(hidden)
     compiled = {name: _compiled(field, hidden.get(name) or {}) for name, field in schema.fields.items()}
     fields = {name: parts for name, parts in compiled.items() if parts and name not in whole}
-    return _map_parts(_named(fields), element_of=_FIELD_OF, hidden=whole)
+    return _map_parts(fields.get if fields else None, element_of=_element_of_field, hidden=whole)
 
 
-def _map_parts(below: _Below, *, element_of: Callable[[str], str], hidden: frozenset[str] = frozenset()) -> _Parts:
-    """The parts of dicts. Everything is recorded as a whole first; then what has parts is looked into."""
-    shape = _Shape(below, element_of, hidden)
-    return _Parts(_everything_in_maps(shape), _compare_maps(shape))
+def _map_parts(
+    parts_of: _PartsOf | None, *, element_of: Callable[[str], str], hidden: frozenset[str] = frozenset()
+) -> _Parts:
+    """The parts of dicts, of which those that ``parts_of`` knows have parts themselves; None: none has."""
+    shape = _Shape(parts_of or _NO_PARTS.get, element_of, hidden)
+    is_flat = parts_of is None and not hidden
+    return _Parts(_everything_flat(element_of) if is_flat else _everything_in(shape), _compare_in(shape))
 
 
 class _Shape(NamedTuple):
-    below: _Below
+    parts_of: _PartsOf
     element_of: Callable[[str], str]
     hidden: frozenset[str]
 
 
-def _everything_in_maps(shape: _Shape) -> Callable[[Any], Fields]:
-    (parts_of, having_parts), element_of, hidden = shape
-    is_hidden = hidden.__contains__
+def _everything_in(shape: _Shape) -> Callable[[Any], Fields]:
+    parts_of, element_of, hidden = shape
 
     def all_of(value: Any) -> Fields:
         if not value or type(value) is not dict:
             return LEAF
-        names = list(filterfalse(is_hidden, value)) if hidden else value
-        node: Fields = dict.fromkeys(map(element_of, names), LEAF)
-        node[SELF] = LEAF
-        for name in having_parts(names):
-            node[element_of(name)] = parts_of(name).everything(value[name])
+        node: Fields = {SELF: LEAF}
+        for name, part in value.items():
+            if name not in hidden:
+                parts = parts_of(name)
+                node[element_of(name)] = parts.everything(part) if parts else LEAF
         return node
 
     return all_of
 
 
-def _compare_maps(shape: _Shape) -> _CompareParts:
-    (parts_of, having_parts), element_of, hidden = shape
-    is_hidden = hidden.__contains__
+def _compare_in(shape: _Shape) -> _CompareParts:
+    parts_of, element_of, hidden = shape
 
     def compare_maps(old: Any, new: Any) -> Changes:
         if type(old) is not dict or type(new) is not dict:
             return _compare_others(compare_maps, old, new, kind=dict)
-        names: Collection[str] = new
-        values: Iterable[Any] = new.values()
-        if hidden:
-            names = list(filterfalse(is_hidden, new))
-            values = map(new.get, names)
-        # Each name whose values differ. Most do not, and nothing but C runs for these.
-        changed = list(compress(names, map(ne, values, map(old.get, names, _ALWAYS_ABSENT))))
-        gained: Fields = dict.fromkeys(map(element_of, changed), LEAF)
+        gained: Fields = {}
         removed: Fields = {}
-        for name in having_parts(changed):
-            element = element_of(name)
-            if name not in old:
-                gained[element] = parts_of(name).everything(new[name])
+        for name, after in new.items():
+            before = old.get(name, _ABSENT)
+            if before is after or name in hidden or (before is not _ABSENT and before == after):
                 continue
-            came, went = parts_of(name).compare(old[name], new[name])
-            if came is None:
-                del gained[element]
-            else:
-                gained[element] = came
+            came, went = _difference(parts_of(name), before, after)
+            if came is not None:
+                gained[element_of(name)] = came
             if went is not None:
-                removed[element] = went
+                removed[element_of(name)] = went
         if not old.keys() <= new.keys():  # rarely, and to know costs less than to take one from the other
-            gone = old.keys() - new.keys() - hidden
-            removed |= dict.fromkeys(map(element_of, gone), LEAF)
-            for name in having_parts(gone):
-                removed[element_of(name)] = parts_of(name).everything(old[name])
+            for name in old.keys() - new.keys() - hidden:
+                parts = parts_of(name)
+                removed[element_of(name)] = parts.everything(old[name]) if parts else LEAF
         return gained or None, removed or None
 
     return compare_maps
+
+
+def _difference(parts: _Parts | None, before: Any, after: Any) -> Changes:
+    """Between two values that are not equal, the first of which may be absent."""
+    if parts is None:
+        return _GAINED
+    return (parts.everything(after), None) if before is _ABSENT else parts.compare(before, after)
+
+
+_GAINED: Changes = LEAF, None
+_NO_PARTS: dict[str, _Parts] = {}
+
+
+def _everything_flat(element_of: Callable[[str], str]) -> Callable[[Any], Fields]:
+    """The node of a dict whose values have no parts depends on nothing but its keys, and a fleet has few sets of these.
+
+    So one node is kept for each: sets of fields are never changed, and may share their parts.
+    """
+    kept: dict[tuple[str, ...], Fields] = {}
+
+    def all_of(value: Any) -> Fields:
+        if not value or type(value) is not dict:
+            return LEAF
+        names = tuple(value)
+        node = kept.get(names)
+        if node is None:
+            node = {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
+            if len(names) <= _MOST_NAMES:
+                if len(kept) >= _KEPT:
+                    kept.clear()
+                kept[names] = node
+        return node
+
+    return all_of
 
 
 # Lists whose items have an identity
