@@ -127,6 +127,10 @@ bench-storage: setup ## Measure writes, memory and start-up on SQLite and on a r
 bench-access: setup ## Measure what authentication and authorization cost, against the goal
 	$(BIN)/python tools/bench_access.py $(ARGS)
 
+.PHONY: bench-instructions
+bench-instructions: setup ## Count the processor's instructions of requests, with valgrind; ARGS='create patch' for some
+	@$(BIN)/python -m tools.bench_instructions $(ARGS)
+
 .PHONY: budgets
 budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
 	@$(BIN)/python -m tests.performance $(ARGS)
