@@ -19,7 +19,6 @@ from clusterregistry.apply.field_sets import (
     paths,
     union,
     with_structs,
-    without_parts,
 )
 from clusterregistry.apply.fitting import compile_fitting
 from tests.apply.schemas import SCHEMA, SPEC
@@ -127,7 +126,6 @@ def test_what_adds_nothing_or_takes_nothing_gives_back_the_operand() -> None:
     assert union(fields, copy.deepcopy(fields)) is fields
     assert difference(fields, {}) is fields
     assert difference(fields, {"f:c": {}, "f:a": {"f:y": {}}}) is fields
-    assert without_parts(fields, frozenset({"c"})) is fields
     assert fitted(fields) is fields
 
 
@@ -135,12 +133,6 @@ def test_a_result_shares_the_parts_that_it_does_not_change() -> None:
     fields = {"f:a": {"f:x": {"f:deep": {}}}, "f:b": {"f:y": {}}}
     assert union(fields, {"f:b": {"f:z": {}}})["f:a"] is fields["f:a"]
     assert difference(fields, {"f:b": {"f:y": {}}})["f:a"] is fields["f:a"]
-
-
-def test_parts_are_left_out_with_all_that_is_below_them() -> None:
-    fields: dict[str, Any] = {"f:spec": {"f:a": {}}, "f:status": {".": {}, "f:b": {}}, "f:metadata": {}}
-    assert without_parts(fields, frozenset({"spec", "status"})) == {"f:metadata": {}}
-    assert without_parts(fields, frozenset({"metadata"})) == {"f:spec": {"f:a": {}}, "f:status": {".": {}, "f:b": {}}}
 
 
 def test_paths_list_the_members_of_a_level_before_those_below_it() -> None:

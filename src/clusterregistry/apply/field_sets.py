@@ -116,12 +116,6 @@ def whole_names(names: Names) -> frozenset[str]:
     return frozenset(name for name, below in names.items() if not below)
 
 
-def without_parts(fields: Fields, names: frozenset[str]) -> Fields:
-    """The set without these top-level fields and all that is below them."""
-    hidden = [FIELD + name for name in names if FIELD + name in fields]
-    return {element: node for element, node in fields.items() if element not in hidden} if hidden else fields
-
-
 def paths(fields: Fields, prefix: str = "") -> Iterator[str]:
     """All members as people read them, those of a level before those below it."""
     ordered = sorted((element for element in fields if element != SELF), key=elements.position)

@@ -77,9 +77,9 @@ def _type(schema: Schema) -> Any:
         case schemas.Object():
             return _struct(schema)
         case schemas.Map(values=values):
-            return dict[str, _type(values)]  # type: ignore[misc]
+            return dict[str, _type(values)]  # type: ignore[misc]  # made for msgspec, when the server starts
         case schemas.Array(items=items):
-            return list[_type(items)]  # type: ignore[misc]
+            return list[_type(items)]  # type: ignore[misc]  # as above
         case schemas.String():
             return _string(schema)
         case schemas.Integer():
