@@ -115,6 +115,10 @@ bench-growth: setup ## Measure it with up to 100,000 objects and 5,000 watches, 
 	@echo "==> Measuring with more and more objects and watches"
 	@$(BIN)/python -m benchmarks growth $(ARGS)
 
+.PHONY: bench-floor
+bench-floor: setup ## Measure heartbeats, watches and reads beside the least that a server in Python does for them
+	@$(BIN)/python -m benchmarks floor $(ARGS)
+
 .PHONY: bench-apply
 bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
 	$(BIN)/python tools/bench_apply.py $(ARGS)

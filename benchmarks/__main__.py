@@ -6,6 +6,7 @@
     make bench-compare ARGS='--time 0.4 --rounds 1'                 # shorter
     make bench-compare ARGS=--render                                # RESULTS.md anew from results.json
     make bench-growth                                               # with more and more objects and watches
+    make bench-floor                                                # beside the least that a server in Python does
 
 On loopback and free ports, in a scratch directory that is gone afterwards. Small requests are made by wrk (Debian's
 package of that name).
@@ -17,7 +18,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks import disk, load, rendering, servers, wrk
@@ -43,17 +44,19 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="ours and the peer in one run, scenario by scenario")
     growth = commands.add_parser("growth", help="ours with more and more objects and watches")
     loading = commands.add_parser("load", help="load on servers that run already")
+    floor = commands.add_parser("floor", help="heartbeats, watches and reads: ours and the least server in turns")
     on_disk = commands.add_parser("disk", help="how long the disk takes to keep a small write")
     on_disk.add_argument("directory", type=Path, nargs="?", default=Path())
     for command in (ours, compare, loading):
         command.add_argument("--scenario", default="*", help="comma separated: get is get/c1 ..., globs are allowed")
         command.add_argument("--list", action="store_true", help="name the scenarios and end")
-    for command in (ours, growth, loading, on_disk):
+    for command in (ours, growth, loading, floor, on_disk):
         command.add_argument("--time", type=_positive, default=1.0, help="factor on all durations")
     for command in (ours, growth):
         command.add_argument("--engine", choices=(servers.SQLITE, servers.ETCD), default=servers.SQLITE)
     for command in (ours, compare, growth):
         command.add_argument("--etcd", type=_program, metavar="FILE", help="another etcd than the one that is fetched")
+    floor.add_argument("--rounds", type=_count, default=3, help="default 3")
     _add_to_compare(compare)
     _add_to_growth(growth)
     load.add_arguments(loading)
@@ -210,6 +213,18 @@ def _load(options: argparse.Namespace) -> int:
     return load.run(options, chosen, say) if chosen else 0
 
 
+def _floor(options: argparse.Namespace) -> int:
+    (mixed,) = choose(scenarios(options.time), "mixed")
+    with _scratch() as directory, ExitStack() as stack:
+        workshop = Workshop(directory)
+        names = (servers.BARE, servers.SQLITE)
+        targets = [stack.enter_context(servers.running(workshop.make(name))) for name in names]
+        found: list[load.Found] = [{} for _ in targets]
+        load.take_turns(mixed, targets, found, rounds=options.rounds, say=say)
+    print("\n\n".join(load.tables(targets, found)))
+    return 0 if all(found) else 1
+
+
 def _disk(options: argparse.Namespace) -> int:
     print(disk.table(disk.measure(options.directory, seconds=1.5 * options.time)))
     return 0
@@ -242,6 +257,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": _compare,
     "growth": _growth,
     "load": _load,
+    "floor": _floor,
     "disk": _disk,
 }
 

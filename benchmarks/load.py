@@ -65,15 +65,20 @@ def run(options: argparse.Namespace, chosen: Sequence[Scenario], say: Say) -> in
     for target in targets:
         populating.adopt(target)
     for scenario in chosen:
-        for _ in range(options.rounds or (2 if options.interleave else 1)):
-            for target, records in zip(targets, found, strict=True):
-                _measure(scenario, target, records, say)
+        take_turns(scenario, targets, found, rounds=options.rounds or (2 if options.interleave else 1), say=say)
         _save(options.json, targets, found)
     if not options.keep:
         for target in targets:
             populating.clean(target)
-    print("\n\n".join(_tables(targets, found)))
+    print("\n\n".join(tables(targets, found)))
     return 0
+
+
+def take_turns(scenario: Scenario, targets: Sequence[Target], found: Sequence[Found], *, rounds: int, say: Say) -> None:
+    """A scenario on one server after the other, as often as there are rounds: A, B, A, B."""
+    for _ in range(rounds):
+        for target, records in zip(targets, found, strict=True):
+            _measure(scenario, target, records, say)
 
 
 def _measure(scenario: Scenario, target: Target, records: Found, say: Say) -> None:
@@ -96,7 +101,7 @@ def median_record(records: Sequence[Record]) -> Record:
     } | {"rounds": len(records), "errors": sum(record.get("errors", 0) for record in records)}
 
 
-def _tables(targets: Sequence[Target], found: Sequence[Found]) -> Iterator[str]:
+def tables(targets: Sequence[Target], found: Sequence[Found]) -> Iterator[str]:
     for target, records in zip(targets, found, strict=True):
         rows = [[name, *_cells(median_record(rounds))] for name, rounds in records.items()]
         yield f"{target.name}\n{text_table([_HEAD, *rows])}"

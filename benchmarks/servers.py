@@ -4,6 +4,7 @@ All are at their defaults: TLS, authentication by token, RBAC, metrics, and writ
 answered.
 """
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,9 +23,9 @@ from clusterregistry.pki import issuing
 from tools import live_server, programs
 from tools.ports import free_port, free_ports
 
-PEER, SQLITE, ETCD = "peer", "sqlite", "etcd"
+PEER, SQLITE, ETCD, BARE = "peer", "sqlite", "etcd", "bare"
 NAMES = (PEER, SQLITE, ETCD)
-"""kube-apiserver with etcd, ours on SQLite, ours on etcd."""
+"""kube-apiserver with etcd, ours on SQLite, ours on etcd. Not among what is compared: the least server of all."""
 
 PEER_PROGRAM, ETCD_PROGRAM = "kube-apiserver-1.36", "etcd-server-3.6"
 CRD = Path(__file__).parents[1] / "tests" / "conformance" / "cluster-crd.yaml"
@@ -83,6 +84,24 @@ class Registry:
         """It serves clusters from the start."""
 
 
+class Bare:
+    """What an API server is to be measured by from below."""
+
+    name = BARE
+
+    def __init__(self, directory: Path) -> None:
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.bare", f"--port={port}", f"--directory={directory}"]
+        self.processes = [Process(command, log=directory / "bare.log")]
+        self.target = Target(f"https://127.0.0.1:{port}", token="", name=BARE)
+
+    def start(self) -> None:
+        self.processes[0].start()
+
+    def prepare(self) -> None:
+        """It answers from the start."""
+
+
 class KubeApiserver:
     """The peer, with the same API as a custom resource definition."""
 
@@ -138,6 +157,8 @@ class Workshop:
         directory.mkdir(parents=True)
         if name == SQLITE:
             return Registry(directory)
+        if name == BARE:
+            return Bare(directory)
         etcd = Etcd(directory, self.etcd_program or programs.ensure(ETCD_PROGRAM))
         if name == ETCD:
             return Registry(directory, etcd)

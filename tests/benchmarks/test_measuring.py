@@ -117,6 +117,13 @@ def test_a_comparison_leaves_results_a_page_and_plots(tmp_path: Path) -> None:
     assert (tmp_path / "plots" / "cpu.svg").exists()
 
 
+def test_the_least_server_is_measured_in_turns_with_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["floor", "--time", "0.02", "--rounds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^mixed .* 0$", printed, re.MULTILINE)) == 2, "a row without errors for each"
+    assert "A = bare, B = sqlite" in printed
+
+
 def test_a_start_is_measured_with_nothing_with_objects_and_over_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
