@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.handlers.ages import age, human_duration, seconds_of
+from clusterregistry.handlers.ages import NONE, Ages, human_duration, rounded, seconds_of
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
@@ -42,10 +42,33 @@ def test_the_larger_the_coarser(seconds: int, shown: str) -> None:
     assert human_duration(seconds) == shown
 
 
+def test_durations_that_are_rounded_to_the_same_are_worded_the_same() -> None:
+    times = [-3, *range(10 * DAY), *range(10 * DAY, 10 * YEAR, HOUR - 1)]
+    assert all(human_duration(rounded(seconds)) == human_duration(seconds) for seconds in times)
+    assert len({rounded(seconds) for seconds in times}) < 7000
+
+
 def test_the_age_of_a_time() -> None:
-    assert age(seconds_of("1970-01-01T00:01:00Z"), now=100.9) == "40s"
+    assert Ages(100.9)[seconds_of("1970-01-01T00:01:00Z")] == b'"40s"'
+
+
+def test_what_is_in_the_future_is_so_by_more_than_a_second() -> None:
+    assert [Ages(100.9)[time] for time in (101, 102, 103)] == [b'"0s"', b'"0s"', b'"<invalid>"']
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2020"])
 def test_what_is_no_time_has_no_age(text: str) -> None:
-    assert age(seconds_of(text), now=0) == "<unknown>"
+    assert Ages(0)[seconds_of(text)] == b'"<unknown>"'
+
+
+def test_what_stands_behind_all_ages_is_there_where_there_is_none() -> None:
+    ages = Ages(7 * DAY, behind=b"]")
+    assert (ages[NONE], ages[None], ages[0]) == (b"]", b'"<unknown>"]', b'"7d"]')
+
+
+def test_each_of_many_times_has_its_age() -> None:
+    ages = Ages(YEAR)
+    for _ in range(2):
+        assert [ages[time] for time in range(0, YEAR, HOUR)] == [
+            f'"{human_duration(YEAR - time)}"'.encode() for time in range(0, YEAR, HOUR)
+        ]

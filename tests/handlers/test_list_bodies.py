@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from typing import Any
 
 import orjson
 import pytest
 
+from clusterregistry.handlers import items as making_items
 from clusterregistry.handlers.negotiation import METADATA_LIST, TABLE, Representation
 from clusterregistry.handlers.representations import list_response
 from clusterregistry.handlers.scope import Scope
@@ -15,6 +17,7 @@ from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.clusterrole import cluster_role_resource
 from clusterregistry.registry.clusterrolebinding import cluster_role_binding_resource
 from clusterregistry.registry.listing import Listed
+from clusterregistry.registry.objects import labels_of
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import presented, to_stored
 
@@ -100,7 +103,7 @@ async def test_ages_are_those_of_each_object() -> None:
 
 
 BINDINGS = cluster_role_binding_resource()
-BINDING = {
+BINDING: dict[str, Any] = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
     "metadata": {"creationTimestamp": "2020-01-01T00:00:00Z", "name": "a", "uid": "u"},
@@ -109,20 +112,71 @@ BINDING = {
 }
 
 
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
 @pytest.mark.parametrize("count", [1, 300])
-async def test_cells_behind_the_age_are_in_their_rows(count: int) -> None:
+async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, *, stored: bool) -> None:
+    version = BINDINGS.versions[0]
     unused: Any = None
     bindings = Scope(
-        resource=BINDINGS, version=BINDINGS.versions[0], structural=unused, store=unused, hub=unused, ownerships={}
+        resource=BINDINGS,
+        version=version if stored else dataclasses.replace(version, name="v2"),
+        structural=unused,
+        store=unused,
+        hub=unused,
+        ownerships={},
     )
     items = [presented(KeyValue("/bindings/a", to_stored(BINDING), 7))] * count
-    answer = await list_response(bindings, Listed(items, 9), Representation(kind=TABLE, version="v1"))
+    answer = await list_response(bindings, Listed(items, 9), Representation(kind=TABLE, version="v1"), include=include)
     pieces = list(answer.body)
     assert answer.length == sum(map(len, pieces))
     for row in orjson.loads(b"".join(pieces))["rows"]:
         name, role, age, *others = row["cells"]
         assert (name, role, others) == ("a", "ClusterRole/viewers", ["jane", "", ""])
         assert age.endswith(("y", "d"))
+
+
+async def test_a_table_stays_as_it_was_measured_when_another_version_is_asked_for_meanwhile() -> None:
+    """The rows that are kept with objects are those of the last version that somebody asked for."""
+    found, table = clusters(600), Representation(kind=TABLE, version="v1")
+    other = dataclasses.replace(STORED.versions[0], name="v2", columns=STORED.versions[0].columns[:2])
+    body = b"".join((await list_response(scope(), Listed(found, 9), table)).body)
+    answer = await list_response(scope(), Listed(found, 9), table)
+    between = await list_response(dataclasses.replace(scope(), version=other), Listed(found, 9), table)
+    for each in (answer, between):
+        assert each.length == len(b"".join(each.body))
+    assert {len(row["cells"]) for row in orjson.loads(b"".join(between.body))["rows"]} == {2}
+    assert b"".join(answer.body) == body
+
+
+async def test_labels_that_were_read_stay_with_the_row_of_their_object() -> None:
+    kv = presented(KeyValue("/bindings/a", to_stored(with_labels(BINDING)), 7))
+    labels = labels_of(kv)
+    await list_response(scope(), Listed([kv], 9), Representation(kind=TABLE, version="v1"))
+    assert labels_of(kv) is labels
+
+
+def with_labels(obj: dict[str, Any]) -> dict[str, Any]:
+    return obj | {"metadata": obj["metadata"] | {"labels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(("seconds", "most", "least"), [(-1.0, 9, 7), (3600.0, 1, 0)])
+async def test_others_have_a_turn_once_measuring_has_taken_its_time(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, least: int
+) -> None:
+    monkeypatch.setattr(making_items, "_WITHOUT_A_PAUSE", seconds)
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    others = asyncio.create_task(take_turns())
+    await list_response(scope(), Listed(clusters(1000), 9), PLAIN)
+    others.cancel()
+    assert least <= turns <= most
 
 
 ROLES = cluster_role_resource()

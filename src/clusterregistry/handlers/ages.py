@@ -7,6 +7,12 @@ from clusterregistry.apis.meta import times
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 _YEAR = 365 * _DAY
 
+NONE = -1 << 63
+"""In the place of a time where there is to be no age at all: no time is as long ago."""
+
+_MOST_TIMES = 1000
+"""Times whose ages are at hand: to keep one for each of very many objects would take more time than it saves."""
+
 
 def seconds_of(text: str) -> int | None:
     """An RFC 3339 time in seconds since 1970; None for what is no time."""
@@ -16,9 +22,39 @@ def seconds_of(text: str) -> int | None:
         return None
 
 
-def age(seconds: int | None, now: float) -> str:
-    """The age at ``now`` of what was at a time (seconds since 1970); ``<unknown>`` for what is no time."""
-    return "<unknown>" if seconds is None else human_duration(int(now - seconds))
+class Ages(dict[int | None, bytes]):
+    """The ages at one moment of times (seconds since 1970; None: of what is no time), as JSON.
+
+    What stands behind all of them is a part of each. Many objects may be made in the same second, or each in one of its
+    own: so there are more times than ages, which for what is days old are few.
+    """
+
+    def __init__(self, now: float, *, behind: bytes = b"") -> None:
+        super().__init__({NONE: behind})
+        self._now, self._behind = now, behind
+        self._durations: dict[int, bytes] = {}
+
+    def __missing__(self, time: int | None) -> bytes:
+        found = self._written("<unknown>") if time is None else self._lasting(rounded(int(self._now - time)))
+        if len(self) < _MOST_TIMES:
+            self[time] = found
+        return found
+
+    def _lasting(self, seconds: int) -> bytes:
+        found = self._durations.get(seconds)
+        if found is None:
+            found = self._durations[seconds] = self._written(human_duration(seconds))
+        return found
+
+    def _written(self, age: str) -> bytes:
+        return b'"%b"%b' % (age.encode(), self._behind)
+
+
+def rounded(seconds: int) -> int:
+    """A duration as coarse as it can be without being worded otherwise."""
+    if seconds < 10 * _MINUTE:
+        return seconds
+    return seconds - seconds % (_MINUTE if seconds < 8 * _HOUR else _HOUR if seconds < 8 * _DAY else _DAY)
 
 
 def human_duration(seconds: int) -> str:

@@ -7,6 +7,8 @@ large list costs is memory that was not in use before. Objects in the stored ver
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -22,19 +24,28 @@ _PIECE = 64 * 1024
 
 _METADATA = b'"metadata":{'
 
-_SLICE = 256
-"""Items that are measured without a pause: decoding so many for a table takes some milliseconds."""
+_ALIKE = 2
+"""Slices whose items are joined in pieces of the same number: so no piece is much smaller than it may be."""
+
+_SLICE = 128
+"""Items that are measured before we look at the clock: to make so many rows of a table takes a millisecond."""
+
+_WITHOUT_A_PAUSE = 0.001
+"""Seconds after which others have their turn. What they ask for takes two or three turns."""
 
 
 class Form(Protocol):
-    """How the items of a list are written."""
-
-    def join(self, items: Sequence[KeyValue]) -> bytes:
-        """Some items as JSON, with a comma before each: so these follow others without being copied again."""
-        ...
+    """How the items of one list are written."""
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        """How many bytes these are in all, without the commas."""
+        """How many bytes some items are in all, without the commas.
+
+        All of the list are measured, one after the other, before the first of them is joined.
+        """
+        ...
+
+    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
+        """Those of all items from start to end as JSON, with a comma before each: nobody needs to copy them again."""
         ...
 
 
@@ -48,18 +59,14 @@ class Included(Protocol):
         """What stands between these for each object."""
         ...
 
-    def measure(self, items: Sequence[KeyValue]) -> int:
-        """How many bytes all of that is."""
-        ...
-
 
 class StoredObjects:
     """The objects themselves, in the version in which they are stored."""
 
     before = behind = b""
 
-    def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *[kv.value for kv in items]])
+    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
+        return b",".join([b"", *[kv.value for kv in items[start:end]]])
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
         return [kv.value for kv in items]
@@ -76,8 +83,8 @@ class ConvertedObjects:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *self.parts(items)])
+    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
+        return b",".join([b"", *self.parts(items[start:end])])
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
         return [self._scope.object_bytes(kv) for kv in items]
@@ -97,8 +104,8 @@ class UntypedObjects:
         self._objects = objects(scope)
         self._typed = b'"apiVersion":"%b","kind":"%b",' % tuple(text.encode() for text in scope.type) + _METADATA
 
-    def join(self, items: Sequence[KeyValue]) -> bytes:
-        return b",".join([b"", *self._parts(items)])
+    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
+        return b",".join([b"", *self._parts(items[start:end])])
 
     def measure(self, items: Sequence[KeyValue]) -> int:
         return sum(map(len, self._parts(items)))
@@ -116,9 +123,9 @@ class PartialObjects:
         self._scope = scope
         self.before = partial_head(version)
 
-    def join(self, items: Sequence[KeyValue]) -> bytes:
+    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
         around = self.behind + b"," + self.before
-        return b"," + self.before + around.join(self.parts(items)) + self.behind
+        return b"," + self.before + around.join(self.parts(items[start:end])) + self.behind
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
         return metadata_of(items) if self._scope.is_stored_version else [self._converted(kv) for kv in items]
@@ -141,9 +148,6 @@ class NoObjects:
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
         return [b"null"] * len(items)
 
-    def measure(self, items: Sequence[KeyValue]) -> int:
-        return len(b"null") * len(items)
-
 
 def objects(scope: Scope) -> StoredObjects | ConvertedObjects:
     """The objects themselves."""
@@ -160,14 +164,21 @@ def partial_head(version: str) -> bytes:
     return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":' % version.encode()
 
 
+def single(form: Form, kv: KeyValue) -> bytes:
+    """One object in the form of an item."""
+    form.measure([kv])
+    return form.join([kv], 0, 1).removeprefix(b",")
+
+
 async def lazy_list(
     head: bytes, form: Form, items: Sequence[KeyValue], tail: bytes, *, edition: Edition | None = None
 ) -> LazyBody:
     """All items between ``head`` and ``tail``, with commas between them."""
-    sizes = []
+    sizes, begun = [], time.monotonic()
     for start in range(0, len(items), _SLICE):
-        if start:
-            await asyncio.sleep(0)  # others have their turn
+        if time.monotonic() - begun > _WITHOUT_A_PAUSE:
+            await asyncio.sleep(0)
+            begun = time.monotonic()
         sizes.append(form.measure(items[start : start + _SLICE]))
     commas = max(len(items) - 1, 0)
     length = len(head) + sum(sizes) + commas + len(tail)
@@ -175,12 +186,14 @@ async def lazy_list(
 
 
 def _joined(form: Form, items: Sequence[KeyValue], sizes: Sequence[int]) -> Iterator[bytes]:
-    """Some items at a time, so many that they are about a piece by the size of their slice."""
-    for index, size in enumerate(sizes):
-        some = items[index * _SLICE : (index + 1) * _SLICE]
-        step = max(_PIECE * len(some) // size, 1)
-        for start in range(0, len(some), step):
-            yield form.join(some[start : start + step])
+    """Some items at a time, so many that they are about a piece by the size of their slices."""
+    for index in range(0, len(sizes), _ALIKE):
+        first = index * _SLICE
+        last = min(first + _ALIKE * _SLICE, len(items))
+        pieces = math.ceil(sum(sizes[index : index + _ALIKE]) / _PIECE)
+        step = math.ceil((last - first) / pieces)
+        for start in range(first, last, step):
+            yield form.join(items, start, min(start + step, last))
 
 
 def _pieces(head: bytes, joined: Iterator[bytes], tail: bytes) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ import orjson
 from clusterregistry.apis.meta import errors
 from clusterregistry.codecs import json_codec, yaml_codec
 from clusterregistry.handlers import tables
-from clusterregistry.handlers.items import PartialObjects, lazy_list, listed_objects, partial_head
+from clusterregistry.handlers.items import PartialObjects, lazy_list, listed_objects, partial_head, single
 from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Representation
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
 from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
@@ -41,14 +41,14 @@ def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *,
     if representation.kind == TABLE:
         return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
     if representation.kind:
-        return PartialObjects(scope, version=representation.version).join([kv]).removeprefix(b",")
+        return single(PartialObjects(scope, version=representation.version), kv)
     return scope.object_bytes(kv)
 
 
 def _single_table(scope: Scope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
     head = tables.table_head(_version_only(kv.revision), version, columns)
-    row = tables.Rows(scope, include=include, version=version, now=time.time()).join([kv]).removeprefix(b",")
-    return head + row + tables.TABLE_TAIL
+    row = tables.Rows(scope, include=include, version=version, now=time.time())
+    return head + single(row, kv) + tables.TABLE_TAIL
 
 
 def _version_only(revision: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from clusterregistry.storage.interface import KeyValue
-from clusterregistry.storage.revisions import MetadataSpan, metadata_span
+from clusterregistry.storage.revisions import metadata_span
 
 Object = dict[str, Any]
 _NO_LABELS: Mapping[str, str] = {}
@@ -22,14 +22,20 @@ _BEHIND_MANAGED_FIELDS = b'],"name":'
 
 
 class Memo:
-    """What is kept with an object in the cache, once somebody asked for it. ``row`` belongs to the tables."""
+    """What is kept with an object in the cache, once somebody asked for it: where its metadata is, and its labels.
 
-    __slots__ = ("labels", "row", "span")
+    Who keeps more puts a memo of its own in its place (the tables do): one object for each is the least memory, and
+    what a list of many costs is for the most part looking for its objects in memory.
+    """
 
-    def __init__(self, span: MetadataSpan) -> None:
-        self.span = span
-        self.labels: Mapping[str, str] | None = None
-        self.row: Any = None
+    __slots__ = ("end", "labels", "start")
+
+    row_version: str | None = None
+    """The version of the kind whose row it has: see ``handlers.tables``."""
+
+    def __init__(self, start: int, end: int, labels: Mapping[str, str] | None = None) -> None:
+        self.start, self.end = start, end
+        self.labels = labels
 
 
 def size_of(items: Sequence[KeyValue]) -> int:
@@ -39,12 +45,12 @@ def size_of(items: Sequence[KeyValue]) -> int:
 
 def metadata_of(items: Sequence[KeyValue]) -> list[bytes]:
     """The JSON of each object's metadata."""
-    return [kv.value[start:end] for kv in items for start, end in ((kv.memo or memo_of(kv)).span,)]
+    return [kv.value[memo.start : memo.end] for kv in items for memo in (kv.memo or memo_of(kv),)]
 
 
 def metadata_size(items: Sequence[KeyValue]) -> int:
     """How many bytes ``metadata_of`` makes of these in all."""
-    return sum([end - start for kv in items for start, end in ((kv.memo or memo_of(kv)).span,)])
+    return sum([memo.end - memo.start for kv in items for memo in (kv.memo or memo_of(kv),)])
 
 
 def decoded(kv: KeyValue) -> Object:
@@ -59,8 +65,8 @@ def decoded_to_read(kv: KeyValue) -> Object:
     In the order of stored metadata the name follows them. Before them there are but strings, in which quotes are
     escaped, and no array that a name follows lies between them and the slot.
     """
-    value, (start, _) = kv.value, (kv.memo or memo_of(kv)).span
-    at = value.find(_MANAGED_FIELDS, start, kv.slot)
+    value = kv.value
+    at = value.find(_MANAGED_FIELDS, (kv.memo or memo_of(kv)).start, kv.slot)
     if at >= 0:
         value = value[:at] + value[value.rindex(_BEHIND_MANAGED_FIELDS, at, kv.slot) + len(b"],") :]
     obj: Object = orjson.loads(value)
@@ -71,14 +77,14 @@ def memo_of(kv: KeyValue) -> Memo:
     """What is kept with an object. Who asks for many may see for themselves that they have one: ``kv.memo or ...``."""
     memo: Memo | None = kv.memo
     if memo is None:
-        memo = kv.memo = Memo(metadata_span(kv))
+        memo = kv.memo = Memo(*metadata_span(kv))
     return memo
 
 
 def labels_of(kv: KeyValue) -> Mapping[str, str]:
     memo = memo_of(kv)
     if memo.labels is None:
-        memo.labels = _labels_in(kv, memo.span)
+        memo.labels = _labels_in(kv, memo.start)
     return memo.labels
 
 
@@ -87,16 +93,16 @@ def read_labels(kv: KeyValue) -> Mapping[str, str]:
     memo: Memo | None = kv.memo
     if memo is not None and memo.labels is not None:
         return memo.labels
-    return _labels_in(kv, metadata_span(kv))
+    return _labels_in(kv, metadata_span(kv)[0])
 
 
-def _labels_in(kv: KeyValue, metadata: MetadataSpan) -> Mapping[str, str]:
+def _labels_in(kv: KeyValue, start: int) -> Mapping[str, str]:
     """The labels, decoded from where they stand: with the rest of the metadata it takes five times as long.
 
     Stored metadata is in order: before the labels there are but strings, in which quotes are escaped, behind them
     managed fields, which may be of any form. Keys and values of labels have no braces.
     """
-    value, (start, _) = kv.value, metadata
+    value = kv.value
     at = value.find(_LABELS, start, kv.slot)
     if at < 0 or value.find(_MANAGED_FIELDS, start, at) >= 0:
         return _NO_LABELS
