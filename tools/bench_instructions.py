@@ -1,7 +1,7 @@
 """How many instructions of the processor requests take, counted by valgrind: the same however busy the machine is.
 
     make bench-instructions
-    make bench-instructions ARGS='create patch'   # some of the paths
+    make bench-instructions ARGS='create patch'   # some of the paths; table is a list of 100 objects as kubectl asks
 
 The server runs in process, on SQLite and without sockets: its whole chain, and 16 requests under way at a time. Unlike
 the operations of ``tests/performance`` this sees what happens inside of C functions, so it is what to look at when
@@ -35,8 +35,10 @@ from clusterregistry.options import load
 from clusterregistry.serving import app
 from clusterregistry.serving.interface import Handler, answered
 
-PATHS = ("get", "create", "patch", "put_status", "heartbeat", "apply")
+PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply")
 CLUSTERS = 100
+"""How many there are, and so the rows of the table."""
+
 IN_FLIGHT = 16
 WARM_UP, COUNTED = 160, 400
 
@@ -47,8 +49,10 @@ _numbers = itertools.count()
 class _Call(Request):
     """A request whose body is there."""
 
+    accept = JSON
+
     def __init__(self, method: str, path: str, body: bytes, content_type: str, query: bytes = b"") -> None:
-        headers = {"authorization": "Bearer bench", "accept": JSON, "user-agent": "bench"}
+        headers = {"authorization": "Bearer bench", "accept": self.accept, "user-agent": "bench"}
         if body:
             headers |= {"content-type": content_type, "content-length": str(len(body))}
         super().__init__(method=method, path=path, query_string=query, headers=headers)
@@ -62,6 +66,10 @@ class _Call(Request):
 
     async def disconnected(self) -> None:
         await asyncio.Event().wait()
+
+
+class _TableCall(_Call):
+    accept = objects.AS_TABLE["accept"]
 
 
 Stored = list[dict[str, Any]]
@@ -79,6 +87,10 @@ def _at(number: int) -> str:
 
 def _get(number: int, _: Stored) -> _Call:
     return _Call("GET", _at(number), b"", "")
+
+
+def _table(_number: int, _: Stored) -> _Call:
+    return _TableCall("GET", PATH, b"", "")
 
 
 def _create(number: int, _: Stored) -> _Call:
@@ -108,14 +120,16 @@ def _apply(number: int, _: Stored) -> _Call:
     return _written("PATCH", _at(number), body, APPLY_PATCH, b"fieldManager=bench-apply&force=true")
 
 
-PREPARED: dict[str, Prepare] = dict(zip(PATHS, (_get, _create, _patch, _put_status, _heartbeat, _apply), strict=True))
+_CALLS = (_get, _table, _create, _patch, _put_status, _heartbeat, _apply)
+PREPARED: dict[str, Prepare] = dict(zip(PATHS, _CALLS, strict=True))
 
 
-async def _asked(handler: Handler, call: _Call) -> bytes:
+async def _asked(handler: Handler, call: _Call) -> list[bytes]:
+    """The pieces of the answer, as they are written to a socket."""
     answer = await answered(handler(call))
     if not isinstance(answer, Response) or answer.status >= 400:  # noqa: PLR2004 - 4xx and 5xx
         raise SystemExit(f"{call.method} {call.path} was answered with {answer.status}")
-    return b"".join(answer.body)
+    return list(answer.body)
 
 
 async def _all_asked(handler: Handler, calls: Iterable[_Call]) -> None:
@@ -137,8 +151,8 @@ async def _counted(path: str, directory: Path) -> None:
         stored: Stored = []
         for number in range(CLUSTERS):
             made = await _asked(handler, _written("POST", PATH, objects.cluster(number)))
-            stored.append(json.loads(made))
-            stored[number] = json.loads(await _asked(handler, _put_status(number, stored)))
+            stored.append(json.loads(b"".join(made)))
+            stored[number] = json.loads(b"".join(await _asked(handler, _put_status(number, stored))))
         calls = [PREPARED[path](number, stored) for number in range(WARM_UP + COUNTED)]
         await _all_asked(handler, calls[:WARM_UP])
         _instrument("on")
