@@ -131,6 +131,37 @@ def test_errors_read_as_gos_do(body: bytes, message: str) -> None:
     assert str(raised.value) == message
 
 
+LISTS, MAPS = ("[", "]"), ('{"a":', "}")
+LONG = " " * 3000
+
+
+def at_depth(depth: int, *levels: tuple[str, str], innermost: str, margin: str) -> bytes:
+    """A document of so many levels, of these kinds in turn; the innermost value is none of them."""
+    used = [levels[number % len(levels)] for number in range(depth)]
+    opened, closed = "".join(opening for opening, _ in used), "".join(end for _, end in reversed(used))
+    return f"{margin}{opened}{innermost}{closed}".encode()
+
+
+@pytest.mark.parametrize("margin", ["", LONG])
+@pytest.mark.parametrize("innermost", ["1", '"[{"', '"' + "[{" * MAX_DEPTH + '"'])
+@pytest.mark.parametrize("levels", [(LISTS,), (MAPS,), (LISTS, MAPS), (MAPS, MAPS, LISTS)])
+def test_as_many_levels_as_allowed_are_read_and_no_more(
+    levels: tuple[tuple[str, str], ...], innermost: str, margin: str
+) -> None:
+    deepest = at_depth(MAX_DEPTH, *levels, innermost=innermost, margin=margin)
+    assert json_codec.decode(deepest).value == json.loads(deepest)
+    with pytest.raises(DecodeError, match="exceeded max depth"):
+        json_codec.decode(at_depth(MAX_DEPTH + 1, *levels, innermost=innermost, margin=margin))
+
+
+@pytest.mark.parametrize(("empty", "levels"), [("[]", LISTS), ("{}", MAPS)])
+def test_what_is_empty_is_a_level_too(empty: str, levels: tuple[str, str]) -> None:
+    deepest = at_depth(MAX_DEPTH - 1, levels, innermost=empty, margin="")
+    assert json_codec.decode(deepest).value == json.loads(deepest)
+    with pytest.raises(DecodeError, match="exceeded max depth"):
+        json_codec.decode(at_depth(MAX_DEPTH, levels, innermost=empty, margin=""))
+
+
 def test_the_deepest_value_that_decodes_can_be_encoded() -> None:
     assert json_codec.encode(json_codec.decode(nested(MAX_DEPTH)).value) == nested(MAX_DEPTH)
 

@@ -65,7 +65,7 @@ def decode(body: bytes) -> Decoded:
     except orjson.JSONDecodeError:
         body = _mended(body)
         value = _loaded(body)
-    if _openings(body) > MAX_DEPTH and too_deep(value):
+    if _may_be_deep(body) and too_deep(value):
         raise DecodeError("exceeded max depth")
     return Decoded(value) if _lost_nothing(body, orjson.dumps(value)) else _with_duplicates(body, value)
 
@@ -94,7 +94,21 @@ def _lost_nothing(body: bytes, encoded: bytes) -> bool:
     However it is spaced, it has as many quotes then. A quote within a text counts in both: all write it as ``\"``, but
     for those who write ``\u0022``, and of those nothing is known.
     """
-    return body.rstrip() == encoded or (body.count(b'"') == encoded.count(b'"') and body.find(b"\\u") < 0)
+    if body.rstrip() == encoded:
+        return True
+    # One letter is found in a tenth of the time of two, and most bodies have none of the first.
+    return body.count(b'"') == encoded.count(b'"') and (body.find(b"\\") < 0 or body.find(b"\\u") < 0)
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether a document has enough openings, and enough room for their ends, to be nested beyond what is allowed.
+
+    To take them away is the fastest way to count them where they are few, and no more are counted than matter.
+    """
+    if len(body) <= 2 * MAX_DEPTH:
+        return False
+    without = body.replace(b"{", b"", MAX_DEPTH + 1).replace(b"[", b"", MAX_DEPTH + 1)
+    return len(body) - len(without) > MAX_DEPTH
 
 
 def _separators(body: bytes) -> int:
@@ -103,7 +117,7 @@ def _separators(body: bytes) -> int:
 
 
 def _openings(body: bytes) -> int:
-    """How many maps and lists a document may have. Looking for both at once takes half the time of two counts."""
+    """How many maps and lists a document may have, be they many. Both at once take half the time of two counts."""
     return len(body) - len(body.translate(None, b"{["))
 
 
