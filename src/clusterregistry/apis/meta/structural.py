@@ -13,7 +13,7 @@ from clusterregistry.apis.meta import schemas
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.structural_lists import compile_list_check
 from clusterregistry.apis.meta.structural_pruning import compile_pruner, compile_renamer
-from clusterregistry.apis.meta.structural_recognition import compile_recognition
+from clusterregistry.apis.meta.structural_recognition import compile_recognition, compile_shape_recognition
 from clusterregistry.apis.meta.structural_validation import Problems, compile_check, problems_as_errors
 
 Object = dict[str, Any]
@@ -29,7 +29,7 @@ class Structural:
         parts = {name: schema.fields[name] for name in self._parts}
         self._prune = compile_pruner(schemas.Object(fields=parts), untouched=_COMMON)
         self._rename = compile_renamer(schema)
-        self._recognise_all = compile_recognition(
+        self._has_shape = compile_shape_recognition(
             schemas.Object(fields=parts, old_spellings=schema.old_spellings), untouched=_COMMON
         )
         self._recognise = {
@@ -40,7 +40,7 @@ class Structural:
 
     def is_tidy(self, obj: Object) -> bool:
         """Whether an object is known to be such that ``rename_old_spellings`` and ``prune`` do and return nothing."""
-        return None not in obj.values() and self._recognise_all(obj)
+        return None not in obj.values() and self._has_shape(obj)
 
     def rename_old_spellings(self, obj: Object) -> list[str]:
         """Gives former property names their present ones, in place; a warning for each. ``prune`` comes after."""

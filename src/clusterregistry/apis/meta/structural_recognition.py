@@ -17,6 +17,8 @@ from clusterregistry.apis.meta.base64_texts import is_base64
 from clusterregistry.apis.meta.schemas import Schema
 
 Recognise = Callable[[Any], bool]
+Leaf = Callable[[Schema], Any]
+"""The type of what has no parts."""
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -35,13 +37,23 @@ class _NeverRecognised:
     """Stands for what a type cannot say."""
 
 
-def compile_recognition(schema: schemas.Object, *, untouched: frozenset[str] = frozenset()) -> Recognise:
+def compile_recognition(schema: schemas.Object) -> Recognise:
     """A function that tells whether a value has the types, fields and formats of the schema, and nothing else.
 
-    No null is recognised, nor a former spelling of a field. Properties in ``untouched`` may be there and be anything.
-    Whether the items of a list are unique is not looked at.
+    No null is recognised, nor a former spelling of a field. Whether the items of a list are unique is not looked at.
     """
-    struct = _struct(schema, untouched)
+    return _recogniser(_struct(schema, _exact_type))
+
+
+def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[str]) -> Recognise:
+    """The same for types and fields alone, since formats are most of the work, and pruning does not ask for them.
+
+    Properties in ``untouched`` may be there and be anything.
+    """
+    return _recogniser(_struct(schema, _bare_type, untouched))
+
+
+def _recogniser(struct: type[msgspec.Struct]) -> Recognise:
     convert = msgspec.convert
 
     def recognise(value: Any) -> bool:
@@ -61,9 +73,9 @@ def _formatted(wanted: type, value: Any) -> Any:
     raise ValueError(value)  # msgspec makes a ValidationError of it
 
 
-def _struct(schema: schemas.Object, untouched: frozenset[str] = frozenset()) -> type[msgspec.Struct]:
+def _struct(schema: schemas.Object, leaf: Leaf, untouched: frozenset[str] = frozenset()) -> type[msgspec.Struct]:
     known = {name: field for name, field in schema.fields.items() if name not in schema.old_spellings}
-    types: dict[str, Any] = {name: _type(field) for name, field in known.items()} | dict.fromkeys(untouched, Any)
+    types: dict[str, Any] = {name: _type(field, leaf) for name, field in known.items()} | dict.fromkeys(untouched, Any)
     fields = [
         # Named by number, since names on the wire need not be names in Python.
         (f"field{number}", type_, msgspec.field(name=name, **({} if name in schema.required else {"default": None})))
@@ -72,24 +84,42 @@ def _struct(schema: schemas.Object, untouched: frozenset[str] = frozenset()) -> 
     return msgspec.defstruct("Recognised", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
 
 
-def _type(schema: Schema) -> Any:
+def _type(schema: Schema, leaf: Leaf) -> Any:
     match schema:
         case schemas.Object():
-            return _struct(schema)
+            return _struct(schema, leaf)
         case schemas.Map(values=values):
-            return dict[str, _type(values)]  # type: ignore[misc]  # made for msgspec, when the server starts
+            return dict[str, _type(values, leaf)]  # type: ignore[misc]  # made for msgspec, when the server starts
         case schemas.Array(items=items):
-            return list[_type(items)]  # type: ignore[misc]  # as above
+            return list[_type(items, leaf)]  # type: ignore[misc]  # as above
+        case _:
+            return leaf(schema)
+
+
+def _bare_type(schema: Schema) -> Any:
+    match schema:
+        case schemas.String():
+            return str
+        case schemas.Integer():
+            return int
+        case schemas.Boolean():
+            return bool
+        case schemas.IntOrString():
+            return str | int
+        case _:  # anything: what has no parts needs no look
+            return str | bool | int
+
+
+def _exact_type(schema: Schema) -> Any:
+    match schema:
         case schemas.String():
             return _string(schema)
         case schemas.Integer():
             return _integer(schema)
-        case schemas.Boolean():
-            return bool
         case schemas.IntOrString():
             return Union[str, _Integer64]  # noqa: UP007 - an annotated type has no |
-        case _:  # anything: what has no parts needs no look
-            return str | bool | int
+        case _:
+            return _bare_type(schema)
 
 
 def _string(schema: schemas.String) -> Any:
