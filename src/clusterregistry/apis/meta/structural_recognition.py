@@ -23,14 +23,24 @@ Leaf = Callable[[Schema], Any]
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _Integer64 = Annotated[int, msgspec.Meta(ge=_INT64[0], le=_INT64[1])]
-_Time = Annotated[str, msgspec.Meta(pattern=rf"(?a)^{times.USUAL}\Z")]
 
 
 class _Base64:
     """Stands for a format that takes a function to check."""
 
 
-_RECOGNISED = _Base64()
+class _Time:
+    """The same: a pattern would take longer, for what is known of a text is not looked at again."""
+
+
+class _Recognised(_Base64, _Time):
+    """Stands for a value of such a format."""
+
+
+_FORMATS: dict[type, Callable[[str], bool]] = {_Base64: is_base64, _Time: times.is_usual}
+_RECOGNISED = _Recognised()
+_UNLIKE = (msgspec.ValidationError, UnicodeEncodeError)
+"""What msgspec raises; the latter for half of a surrogate pair."""
 
 
 class _NeverRecognised:
@@ -42,7 +52,17 @@ def compile_recognition(schema: schemas.Object) -> Recognise:
 
     No null is recognised, nor a former spelling of a field. Whether the items of a list are unique is not looked at.
     """
-    return _recogniser(_struct(schema, _exact_type))
+    struct = _struct(schema, _exact_type)
+    convert = msgspec.convert
+
+    def recognise(value: Any) -> bool:
+        try:
+            convert(value, struct, dec_hook=_formatted)
+        except _UNLIKE:
+            return False
+        return True
+
+    return recognise
 
 
 def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[str]) -> Recognise:
@@ -50,16 +70,13 @@ def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[st
 
     Properties in ``untouched`` may be there and be anything.
     """
-    return _recogniser(_struct(schema, _bare_type, untouched))
-
-
-def _recogniser(struct: type[msgspec.Struct]) -> Recognise:
+    struct = _struct(schema, _bare_type, untouched)
     convert = msgspec.convert
 
     def recognise(value: Any) -> bool:
         try:
-            convert(value, struct, dec_hook=_formatted)
-        except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for half of a surrogate pair
+            convert(value, struct)  # without the hook, which costs something even where nothing calls it
+        except _UNLIKE:
             return False
         return True
 
@@ -68,7 +85,8 @@ def _recogniser(struct: type[msgspec.Struct]) -> Recognise:
 
 def _formatted(wanted: type, value: Any) -> Any:
     """Called for the types that are none of msgspec's, of which it wants to have instances."""
-    if wanted is _Base64 and type(value) is str and is_base64(value):
+    is_good = _FORMATS.get(wanted)
+    if is_good and type(value) is str and is_good(value):
         return _RECOGNISED
     raise ValueError(value)  # msgspec makes a ValidationError of it
 

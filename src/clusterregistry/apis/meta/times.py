@@ -7,6 +7,8 @@ import time as clock
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from clusterregistry.apis.meta.remembering import remembered
+
 ZERO = "0001-01-01T00:00:00Z"
 """Go's zero time: on the wire it counts as absent."""
 
@@ -34,8 +36,16 @@ _SPLIT = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,]\d
 USUAL = r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 """The pattern, for ASCII, of a time just as we write it. Some good times fail it; none that fits needs another look."""
 
-is_usual = re.compile(USUAL, re.ASCII).fullmatch
-"""Whether a text is such a time."""
+_usual = re.compile(USUAL, re.ASCII).fullmatch
+
+
+@remembered(4096, longest=len(ZERO))
+def is_usual(text: str) -> bool:
+    """Whether a text is such a time.
+
+    Remembered: objects have several, most of them from an earlier write, and a fleet's heartbeats share their seconds.
+    """
+    return _usual(text) is not None
 
 
 def parse(text: str) -> datetime:
