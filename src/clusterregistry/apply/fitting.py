@@ -36,13 +36,12 @@ def compile_fitting(schema: Schema) -> Fit | None:
 
 
 def _fit_struct(fits: dict[str, Fit]) -> Fit:
-    """A function that makes those fields fit that might not. Which of them a set has is known at once."""
-    elements = fits.keys()
+    """A function that makes those fields fit that might not, which are few."""
 
     def fit_some(fields: Fields) -> Fields:
-        for element in elements & fields.keys():
-            node = fields[element]
-            if node and (proper := fits[element](node)) is not node:
+        for element, fit in fits.items():
+            node = fields.get(element)
+            if node and (proper := fit(node)) is not node:
                 fields = {**fields, element: proper}
         return fields
 
