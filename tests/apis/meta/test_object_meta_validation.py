@@ -110,6 +110,18 @@ def test_bad_finalizers_are_refused_on_create() -> None:
     )
 
 
+def test_a_name_is_looked_at_again_only_where_it_has_changed() -> None:
+    """No update changes it: an object that was made under an older rule can still be written."""
+    old = {"name": "_a", "uid": "u"}
+    assert validate_update({**old, "labels": {"a": "b"}}, old) == ([], [])
+    assert [error.field for error in validate_update({**old, "name": "_b"}, old).whole] == ["metadata.name"]
+    assert [error.field for error in validate_update({**old, "generateName": "_"}, old).whole] == [
+        "metadata.generateName",
+        "metadata.name",
+    ]
+    assert [error.field for error in validate_update({"uid": "u"}, old).whole] == ["metadata.name"]
+
+
 def test_a_cluster_name_is_refused_on_create_and_update() -> None:
     assert [error.field for error in created(clusterName="x")] == ["metadata.clusterName"]
     assert [error.field for error in validate_update({"clusterName": "x"}, {}).change] == ["metadata.clusterName"]

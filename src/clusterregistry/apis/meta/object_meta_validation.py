@@ -39,7 +39,7 @@ class Changed(NamedTuple):
 
 def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
     """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
-    return _validate_new(metadata, names, common=_validate_common(metadata, {}))
+    return _validate_names(metadata, names) + _validate_rest(metadata, common=_validate_common(metadata, {}))
 
 
 def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMAINS) -> Changed:
@@ -52,17 +52,17 @@ def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMA
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_no_new_finalizers(metadata, old)
-    if [*map(metadata.get, _SERVER_SET)] != [*map(old.get, _SERVER_SET)]:
-        errors += [
-            field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable")
-            for key in _SERVER_SET
-            if metadata.get(key) != old.get(key)
-        ]
-    return Changed(_validate_new(metadata, names, common=common), errors + common)
+    for key in _SERVER_SET:
+        if metadata.get(key) != old.get(key):
+            errors.append(field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable"))
+    is_named_anew = metadata.get("name") != old.get("name") or metadata.get("generateName") != old.get("generateName")
+    whole = _validate_names(metadata, names) if is_named_anew else []
+    return Changed(whole + _validate_rest(metadata, common=common), errors + common)
 
 
-def _validate_new(metadata: Metadata, names: NameRule, *, common: list[FieldError]) -> list[FieldError]:
-    errors = _validate_names(metadata, names)
+def _validate_rest(metadata: Metadata, *, common: list[FieldError]) -> list[FieldError]:
+    """What is wrong with all but the names."""
+    errors: list[FieldError] = []
     if metadata.get("namespace"):
         errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
     if (generation := metadata.get("generation", 0)) < 0:
