@@ -150,8 +150,11 @@ def _compare_in(shape: _Shape) -> _CompareParts:
             return _compare_others(compare_maps, old, new, kind=dict)
         gained: Fields = {}
         removed: Fields = {}
+        came_new = 0
         for name, after in new.items():
             before = old.get(name, _ABSENT)
+            if before is _ABSENT:
+                came_new += 1
             if before is after or name in hidden or (before is not _ABSENT and before == after):
                 continue
             came, went = _difference(parts_of(name), before, after)
@@ -159,7 +162,7 @@ def _compare_in(shape: _Shape) -> _CompareParts:
                 gained[element_of(name)] = came
             if went is not None:
                 removed[element_of(name)] = went
-        if not old.keys() <= new.keys():  # rarely, and to know costs less than to take one from the other
+        if len(new) - came_new < len(old):  # rarely, and to count costs less than to take one from the other
             for name in old.keys() - new.keys() - hidden:
                 parts = parts_of(name)
                 removed[element_of(name)] = parts.everything(old[name]) if parts else LEAF
