@@ -66,10 +66,11 @@ def _joined(one: Fields, other: Fields) -> Fields:
 def difference(one: Fields, other: Fields) -> Fields:
     """What belongs to the first set and not to the second. Taking a parent away leaves its children."""
     left: Fields | None = None
-    # What both have is known at once, and usually it is little or nothing.
-    for element in one.keys() & other.keys():
-        node = one[element]
-        remaining = _remaining(node, other[element])
+    for element, taken in other.items():  # which is usually the small one: what a write has changed
+        node = one.get(element)
+        if node is None:
+            continue
+        remaining = _remaining(node, taken)
         if remaining is node:
             continue
         left = dict(one) if left is None else left
