@@ -433,9 +433,9 @@ def _desired(obj: Object) -> Object:
 def _keep_idle_times(obj: Object, old: Object) -> None:
     """When nothing but the times of managed fields would change, they stay: such a write is none."""
     # Nearly every write changes something, and that is found out sooner than what the times are.
-    if {**obj, "metadata": None} != {**old, "metadata": None}:
-        return
     metadata, before = obj["metadata"], old["metadata"]
+    if obj != {**old, "metadata": metadata}:
+        return
     kept = {name: before[name] for name in ("managedFields", "resourceVersion") if name in before}
     if {**metadata, **kept} == before and differ_only_in_time(
         metadata.get("managedFields"), before.get("managedFields")

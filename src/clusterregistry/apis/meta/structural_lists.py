@@ -34,12 +34,11 @@ def _each_field(checks: dict[str, Check]) -> Check:
     def check(value: Any) -> Problems:
         if type(value) is not dict:
             return None
-        return [
-            problem
-            for name, below in checks.items()
-            if name in value and (found := below(value[name]))
-            for problem in under(f".{name}", found)
-        ] or None
+        problems: list[Problem] = []
+        for name, below in checks.items():
+            if name in value and (found := below(value[name])):
+                problems += under(f".{name}", found)
+        return problems or None
 
     return check
 
