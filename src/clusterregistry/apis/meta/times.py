@@ -33,19 +33,18 @@ _PARTS = tuple(
 _RANGES = ((1, 1, 12, "month"), (2, 1, 31, "day"), (3, 0, 23, "hour"), (4, 0, 59, "minute"), (5, 0, 59, "second"))
 _SPLIT = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,]\d+)?(?:Z|([+-])(\d{2}):(\d{2}))")
 
-USUAL = r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
-"""The pattern, for ASCII, of a time just as we write it. Some good times fail it; none that fits needs another look."""
-
-_usual = re.compile(USUAL, re.ASCII).fullmatch
+_USUAL = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
+)
 
 
 @remembered(4096, longest=len(ZERO))
 def is_usual(text: str) -> bool:
-    """Whether a text is such a time.
+    """Whether a text is a time just as we write it. Some good times are not; none that is needs another look.
 
     Remembered: objects have several, most of them from an earlier write, and a fleet's heartbeats share their seconds.
     """
-    return _usual(text) is not None
+    return _USUAL.fullmatch(text) is not None
 
 
 def parse(text: str) -> datetime:
