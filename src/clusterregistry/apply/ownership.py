@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.apis.meta import schemas
+from clusterregistry.apis.meta.remembering import remembered
 from clusterregistry.apply import last_applied, managed_fields
 from clusterregistry.apply.checking import compile_plainness, problems_text
 from clusterregistry.apply.comparing import NO_CHANGE, Comparison, compile_compare
@@ -30,6 +31,9 @@ Convert = Callable[[Object], Object]
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _UNKNOWN_MANAGER = "unknown"
+
+_MANAGERS = 256
+"""Whose identities are remembered. Few write to a registry, and they do so all the time."""
 
 _NEVER_OWNED = frozenset(
     (
@@ -93,6 +97,7 @@ class Ownership:
         self._versions = {name: Version(view.schema, compile_owned(view.schema)) for name, view in views.items()}
         self._claimed = compile_owned(self._schema, unclaimed)
         self._merge = compile_merge(self._schema)
+        self._updater = remembered(_MANAGERS)(lambda manager: self._identity(manager, UPDATE))
         self._is_plain = compile_plainness(self._schema)
         self._fit = {version: compile_fitting(view.schema) or _as_it_is for version, view in views.items()}
 
@@ -132,7 +137,7 @@ class Ownership:
         changes = self._changes(live, obj if live else _without_nulls(obj))
         gained = _without_name(changes.gained)
         if gained:
-            identity = self._identity(manager, UPDATE)
+            identity = self._updater(manager)
             own, others = managed_fields.own_and_others(fitting, identity)
             left = self._released(others, live, obj, changes=changes)
             left.append(self._entry(identity, _with_gained(own, gained, changes), time=self._now()))
