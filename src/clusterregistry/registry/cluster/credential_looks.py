@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import binascii
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -126,14 +125,11 @@ def finder_for(texts: Iterable[str]) -> Callable[[str], str] | None:
 
     What none of them has a hint of is looked for in none of them, and one search through all of them finds that out.
     """
-    by_length = sorted(texts, key=len)
-    if not by_length or len(by_length[-1]) < SHORTEST:
-        return None
-    may_be_encoded = bisect_left(by_length, _SHORTEST_ENCODED, key=len)
-    plain = by_length[bisect_left(by_length, SHORTEST, key=len) : may_be_encoded]
+    plain: list[str] = []
     encoded: list[str] = []
-    for text in by_length[may_be_encoded:]:
-        (encoded if _is_encoded(text) else plain).append(text)
+    for text in texts:
+        if len(text) >= SHORTEST:
+            (encoded if _is_encoded(text) else plain).append(text)
     words = "\n".join(plain)
     looks = _hinted(words) | _bare_hinted("\n".join(encoded))
     if not looks and _KUBECONFIG_HINT not in words and not any(map(_encoded_in, encoded)):

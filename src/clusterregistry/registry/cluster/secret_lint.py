@@ -35,7 +35,6 @@ class Finding(NamedTuple):
     what: str
 
 
-_TEXT = frozenset((str,))
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 _CREDENTIAL_ENDINGS = (
     *("token", "password", "passwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
@@ -87,14 +86,12 @@ def _texts(values: list[Any]) -> list[str]:
     """All texts in JSON values, however short. Adds to ``values`` what is in them."""
     texts: list[str] = []
     for value in values:  # grows as it is walked: without recursion, as in ``_strings``
-        if type(value) is dict:
-            items = value.values()
-            # Most maps hold nothing but texts: to take these together costs less than to look at each.
-            (texts if _TEXT.issuperset(map(type, items)) else values).extend(items)
+        if type(value) is str:
+            texts.append(value)
+        elif type(value) is dict:
+            values.extend(value.values())
         elif type(value) is list:
             values.extend(value)
-        elif type(value) is str:
-            texts.append(value)
     return texts
 
 
