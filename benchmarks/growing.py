@@ -4,7 +4,7 @@ import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import objects, reading, servers, watching, writing
 from benchmarks.answers import Answer
 from benchmarks.driving import Load, LoadError, Sending, drive, measured
-from benchmarks.metering import Record, latencies, settle, usage
+from benchmarks.metering import Record, latencies, median_record, settle, usage
 from benchmarks.objects import PATH, name_of
 from benchmarks.populating import ensure
 from benchmarks.processes import follow_parent
@@ -32,6 +32,9 @@ _WATCHED = 100
 """Objects that change while they are watched."""
 _EVENTS = 50_000
 """About so many are delivered at each number of watches."""
+_CONNECTIONS = 16
+ROUNDS = 3
+"""In which the numbers of objects take turns."""
 _FILES_TO_SPARE = 200
 _SETTLING = 30.0
 _VARIANTS = {"JSON": NO_FIELDS, "gzip": objects.COMPRESSED, "Table": objects.AS_TABLE}
@@ -57,9 +60,10 @@ class Growth:
                 ensure(target, _WATCHED, exactly=True)
                 self._with_watchers(target)
         if self.object_counts:
-            with servers.running(self.workshop.make(self.engine)) as target:
-                self._with_objects(target)
-                self._stall(target)
+            with ExitStack() as stack:
+                targets = [self._filled(stack, count) for count in self.object_counts]
+                self._with_objects(targets)
+                self._stall(targets[-1])
 
     def _keep(self, *path: str, record: Record) -> None:
         place: dict[str, Any] = self.results.growth
@@ -96,15 +100,26 @@ class Growth:
                 self.say(f"  {count:,}: {error}")
         return found
 
-    def _with_objects(self, target: Target) -> None:
-        for count in self.object_counts:
-            self.say(f"{count:,} objects")
-            ensure(target, count, exactly=True)
-            mark_cohort(target)
-            settle(target.pids, within=_SETTLING)
-            for kind, record in at_size(target, count, factor=self.factor):
-                self._keep("objects", str(count), kind, record=record)
-                settle(target.pids, within=_SETTLING)
+    def _filled(self, stack: ExitStack, count: int) -> Target:
+        """A server with so many objects, up to the end of the stack."""
+        self.say(f"{count:,} objects")
+        target = stack.enter_context(servers.running(self.workshop.make(self.engine)))
+        ensure(target, count, exactly=True)
+        mark_cohort(target)
+        settle(target.pids, within=_SETTLING)
+        return target
+
+    def _with_objects(self, targets: Sequence[Target]) -> None:
+        """In turns: what is measured minutes apart tells of the machine as much as of the number of objects."""
+        for kind, measure in _KINDS.items():
+            self.say(f"{kind} with each number of objects")
+            found: dict[int, list[Record]] = {target.count: [] for target in targets}
+            for _ in range(ROUNDS):
+                for target in targets:
+                    found[target.count].append(measure(target, self.factor))
+                    settle(target.pids, within=_SETTLING)
+            for count, records in found.items():
+                self._keep("objects", str(count), kind, record=median_record(records))
 
     def _stall(self, target: Target) -> None:
         settle(target.pids, within=_SETTLING)
@@ -135,21 +150,40 @@ def mark_cohort(target: Target) -> None:
         raise LoadError(f"label: {driven.error_sample}")
 
 
-def at_size(target: Target, count: int, *, factor: float) -> Iterator[tuple[str, Record]]:
-    """What each kind of request costs with so many objects."""
-    connections = 16
-    yield "get", reading.get(target, connections=connections, factor=factor / 2)
-    yield "list", _list(target, PATH, factor=factor)
-    yield "list_selector", _list(target, f"{PATH}?labelSelector={_COHORT}%3Dfirst", factor=factor)
-    yield "patch", writing.patch(target, connections=connections, factor=factor / 2, among=count)
-    made = writing.create_and_delete(target, connections=connections, factor=factor / 2)
-    yield "create", made[f"create/c{connections}"]
+def _get(target: Target, factor: float) -> Record:
+    return reading.get(target, connections=_CONNECTIONS, factor=factor / 2)
+
+
+def _list_all(target: Target, factor: float) -> Record:
+    return _list(target, PATH, factor=factor)
+
+
+def _list_cohort(target: Target, factor: float) -> Record:
+    return _list(target, f"{PATH}?labelSelector={_COHORT}%3Dfirst", factor=factor)
+
+
+def _patch(target: Target, factor: float) -> Record:
+    return writing.patch(target, connections=_CONNECTIONS, factor=factor / 2, among=target.count)
+
+
+def _create(target: Target, factor: float) -> Record:
+    made = writing.create_and_delete(target, connections=_CONNECTIONS, factor=factor / 2)
+    return made[f"create/c{_CONNECTIONS}"]
 
 
 def _list(target: Target, path: str, *, factor: float) -> Record:
     """Not with wrk, which leaves requests unfinished: with large answers they would make up much of the cost."""
     request = target.request("GET", path)
     return measured(target, Load(source=forever(lambda _: Sending(request)), seconds=factor, at_least=3))
+
+
+_KINDS: dict[str, Callable[[Target, float], Record]] = {
+    "get": _get,
+    "list": _list_all,
+    "list_selector": _list_cohort,
+    "patch": _patch,
+    "create": _create,
+}
 
 
 def stall(target: Target, fields: Mapping[str, str]) -> Record:

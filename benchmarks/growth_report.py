@@ -24,7 +24,10 @@ def growth_report(results: Results) -> Iterator[str]:
         f"- {name}: {judged.figure}, wanted {judged.wanted}: {judged.verdict}" for name, judged in judge_growth(results)
     )
     if growth.get("objects"):
-        yield "CPU in us per request, by the number of objects. The factor is the last by the least."
+        yield (
+            "CPU in us per request, by the number of objects: the medians of rounds in which servers with so many took "
+            "turns.\nThe factor is the last by the least."
+        )
         yield _objects_table(results)
     if growth.get("watchers"):
         yield "By the number of watches, events at full speed:"

@@ -10,7 +10,6 @@ tells their CPU per request, children included.
 
 import argparse
 import json
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from benchmarks.comparing import figures
 from benchmarks.driving import LoadError
 from benchmarks.goals import ratio_of, short
 from benchmarks.markdown import text_table
-from benchmarks.metering import Record
+from benchmarks.metering import Record, median_record
 from benchmarks.progress import Say
 from benchmarks.scenarios import Scenario
 from benchmarks.targets import Target
@@ -88,17 +87,6 @@ def _measure(scenario: Scenario, target: Target, records: Found, say: Say) -> No
             say(f"{target.name}  {figures(name, record)}")
     except (LoadError, OSError) as error:
         say(f"{scenario.name} on {target.name}: {error}")
-
-
-def median_record(records: Sequence[Record]) -> Record:
-    """Several rounds as one: the median of each number."""
-    last = records[-1]
-    return {
-        name: statistics.median(record[name] for record in records if record.get(name) is not None)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else value
-        for name, value in last.items()
-    } | {"rounds": len(records), "errors": sum(record.get("errors", 0) for record in records)}
 
 
 def tables(targets: Sequence[Target], found: Sequence[Found]) -> Iterator[str]:

@@ -6,6 +6,7 @@ is the one that other load on the machine disturbs least.
 
 import os
 import resource
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -92,6 +93,17 @@ def settle(pids: Sequence[int], *, within: float = 3.0) -> bool:
         if usage(pids).cpu_seconds - before < _QUIET_SECONDS * _QUIET_SHARE:
             return True
     return not pids
+
+
+def median_record(records: Sequence[Record]) -> Record:
+    """Several rounds as one: the median of each number."""
+    last = records[-1]
+    return {
+        name: statistics.median(record[name] for record in records if record.get(name) is not None)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else value
+        for name, value in last.items()
+    } | {"rounds": len(records), "errors": sum(record.get("errors", 0) for record in records)}
 
 
 def machine_busy() -> tuple[float, float]:
