@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from clusterregistry.authn.users import User
 
 
@@ -38,9 +40,8 @@ DENY = Decision(Verdict.DENY)
 NO_OPINION = Decision(Verdict.NO_OPINION)
 
 
-@dataclass(slots=True)  # one for each request: frozen would make it four times as dear
-class Attributes:
-    """What a user wants to do. Never changed.
+class Attributes(Struct, gc=False):
+    """What a user wants to do. Never changed. The collector does not look at these: many are kept, none in a circle.
 
     A resource request has ``group`` ... ``namespace``; any other has only its ``path``, and as ``verb`` the HTTP
     method in lower case.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.field_errors import quoted
@@ -19,12 +20,12 @@ _KEPT = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-@dataclass(slots=True, kw_only=True)  # one for each path: frozen would make it three times as dear
-class RequestInfo:
+class RequestInfo(Struct, gc=False, kw_only=True):
     """The attributes of a request. Never changed, but for the memo. ``is_resource`` tells resources from other paths.
 
     ``parts`` is what is left of the path from the resource on; anything longer than
-    resource/name/subresource is nothing that exists.
+    resource/name/subresource is nothing that exists. The collector does not look at these: one is kept for each path,
+    and nothing that is derived from it refers to it.
     """
 
     path: str
@@ -38,7 +39,7 @@ class RequestInfo:
     subresource: str = ""
     parts: tuple[str, ...] = ()
     is_mutating: bool = False
-    memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+    memo: dict[object, Any] = field(default_factory=dict)
     """What others derive from it, each under itself as the key: it lives as long as this, which is kept for paths
     that are asked for again."""
 

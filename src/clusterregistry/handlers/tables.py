@@ -24,22 +24,18 @@ INCLUDE_POLICIES = ("", "None", "Metadata", "Object")
 _BEFORE, _BEHIND, _END = b',{"cells":[', b'],"object":', b"}"
 
 
-class Row(Memo):
+class Row(Memo, gc=False, kw_only=True):
     """An object's cells as JSON, kept with it in the place of its memo."""
 
-    __slots__ = ("behind", "cells", "row_version", "size", "time")
-
-    def __init__(self, memo: Memo, *, version: str, before: bytes, time: int | None, behind: bytes) -> None:
-        super().__init__(memo.start, memo.end, memo.labels)
-        self.row_version = version
-        self.cells = _BEFORE + before
-        """The cells before the age, with all that stands before them from the comma on."""
-        self.time = time
-        """The time that the age counts from (seconds since 1970); None for what is no time."""
-        self.behind = behind
-        """The cells behind the age: none where it comes last."""
-        self.size = len(self.cells) - len(b",") + len(behind) + self.end - self.start
-        """How many bytes all cells have but for that comma and the age, together with the metadata as it is stored."""
+    row_version: str  # type: ignore[misc]  # which only rows have
+    cells: bytes
+    """The cells before the age, with all that stands before them from the comma on."""
+    time: int | None
+    """The time that the age counts from (seconds since 1970); None for what is no time."""
+    behind: bytes
+    """The cells behind the age: none where it comes last."""
+    size: int
+    """How many bytes all cells have but for that comma and the age, together with the metadata as it is stored."""
 
 
 def include_policy(value: str) -> str:
@@ -127,7 +123,17 @@ def _make_row(scope: Scope, kv: KeyValue) -> Row:
     if not scope.is_stored_version:
         obj = scope.version.from_storage(obj)
     before, time, behind = _cells(scope.version, obj)
-    row = kv.memo = Row(memo_of(kv), version=scope.version.name, before=before, time=time, behind=behind)
+    memo, cells = memo_of(kv), _BEFORE + before
+    row = kv.memo = Row(
+        memo.start,
+        memo.end,
+        memo.labels,
+        row_version=scope.version.name,
+        cells=cells,
+        time=time,
+        behind=behind,
+        size=len(cells) - len(b",") + len(behind) + memo.end - memo.start,
+    )
     return row
 
 

@@ -7,9 +7,10 @@ from it once and kept in its ``memo``; the whole object is decoded only where so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
+from msgspec import Struct
 
 from clusterregistry.storage.interface import KeyValue
 from clusterregistry.storage.revisions import metadata_span
@@ -21,21 +22,19 @@ _MANAGED_FIELDS = b'"managedFields":['
 _BEHIND_MANAGED_FIELDS = b'],"name":'
 
 
-class Memo:
+class Memo(Struct, gc=False):
     """What is kept with an object in the cache, once somebody asked for it: where its metadata is, and its labels.
 
     Who keeps more puts a memo of its own in its place (the tables do): one object for each is the least memory, and
     what a list of many costs is for the most part looking for its objects in memory.
     """
 
-    __slots__ = ("end", "labels", "start")
+    start: int
+    end: int
+    labels: Mapping[str, str] | None = None
 
-    row_version: str | None = None
+    row_version: ClassVar[str | None] = None
     """The version of the kind whose row it has: see ``handlers.tables``."""
-
-    def __init__(self, start: int, end: int, labels: Mapping[str, str] | None = None) -> None:
-        self.start, self.end = start, end
-        self.labels = labels
 
 
 def size_of(items: Sequence[KeyValue]) -> int:

@@ -7,7 +7,8 @@ Python frees nearly everything the moment that nobody refers to it. What is left
 a collector looks for them, and everything else stands still meanwhile. Left to itself it looks at all objects each time
 that there are a quarter more of them: with 100,000 clusters for a quarter of a second, as often as somebody has a table
 made of them. So it is let look at young objects only, some thousands at a time, where such circles are made if at all.
-All objects are looked at once an hour, so that a circle that has grown old is not kept for ever. None of what clients
+What there is one of for each object in memory it does not know of at all (``msgspec.Struct`` with ``gc=False``).
+All others are looked at once an hour, so that a circle that has grown old is not kept for ever. None of what clients
 do leaves one behind, not even broken connections and refused requests: ``tests/performance/test_circles.py`` looks.
 """
 
@@ -36,7 +37,7 @@ _YOUNG = 5_000
 way are about to let go of, which is 3% of what a write costs."""
 
 _MIDDLE = 1
-"""Looks at the new ones after which the next one takes in those that stayed: 15,000 in all, for 5 to 10 ms."""
+"""Looks at the new ones after which the next one takes in those that stayed: some 15,000 in all, for a few ms."""
 
 _OLD = 400
 """Looks of the latter kind after which it looks at everything, whatever the hour. So many mean that millions of new
@@ -69,7 +70,7 @@ def collect_the_young() -> None:
 
 
 async def keep_collecting(sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-    """Looks at everything once an hour, for 1 to 2 microseconds an object. Runs until it is cancelled."""
+    """Looks at everything once an hour, for some milliseconds. Runs until it is cancelled."""
     while True:
         await sleep(_HOUR)
         gc.collect()

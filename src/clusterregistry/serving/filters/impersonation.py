@@ -8,7 +8,6 @@ holds who really asks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from clusterregistry.apis.meta import errors, names
 from clusterregistry.apis.meta.field_errors import quoted
@@ -81,7 +80,7 @@ def _needed(user: User, wanted: User) -> Iterator[Attributes]:
     account = service_account(wanted.name)
     if account is not None:
         namespace, name = account
-        yield replace(_right(user, "serviceaccounts", name), namespace=namespace)
+        yield _right(user, "serviceaccounts", name, namespace=namespace)
     else:
         yield _right(user, "users", wanted.name)
     if wanted.uid:
@@ -90,13 +89,20 @@ def _needed(user: User, wanted: User) -> Iterator[Attributes]:
         yield _right(user, "groups", group)
     for key, values in wanted.extra.items():
         for value in values:
-            yield replace(_right(user, "userextras", value), subresource=key)
+            yield _right(user, "userextras", value, subresource=key)
 
 
-def _right(user: User, resource: str, name: str) -> Attributes:
-    group = "authentication.k8s.io" if resource in {"uids", "userextras"} else ""
+def _right(user: User, resource: str, name: str, *, namespace: str = "", subresource: str = "") -> Attributes:
     return Attributes(
-        user=user, verb=VERB, is_resource_request=True, group=group, version="v1", resource=resource, name=name
+        user=user,
+        verb=VERB,
+        is_resource_request=True,
+        group="authentication.k8s.io" if resource in {"uids", "userextras"} else "",
+        version="v1",
+        resource=resource,
+        subresource=subresource,
+        name=name,
+        namespace=namespace,
     )
 
 
