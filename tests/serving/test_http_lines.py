@@ -59,7 +59,7 @@ def answered(program: Program, sent: bytes) -> bytes:
 )
 def test_what_is_no_request_is_refused_and_the_connection_closed(program: Program, sent: bytes) -> None:
     received = answered(program, sent)
-    assert received[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 413", b"HTTP/1.1 403", b"HTTP/1.1 404", b"HTTP/1.1 405")
+    assert received[:12] in (b"", *(b"HTTP/1.1 %d" % status for status in (400, 403, 404, 405, 413, 505)))
     assert b" 500 " not in received[:20]
     with program.client() as client:
         assert client.get("/healthz").status == 200

@@ -13,6 +13,7 @@ from http import HTTPStatus
 
 import httptools
 
+from clusterregistry.serving.http.checking import HeadRefusedError, check_head
 from clusterregistry.serving.http.incoming import Incoming
 from clusterregistry.serving.http.repeating import KnownHeads, unquoted
 from clusterregistry.serving.http.wire import Wire
@@ -149,7 +150,9 @@ class RequestReader:
         except httptools.HttpParserUpgrade:
             self._stay(self.requests[-1])
         except httptools.HttpParserError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+            why = error.__context__  # what our own methods raised
+            status = why.status if isinstance(why, HeadRefusedError) else HTTPStatus.BAD_REQUEST
+            self._refuse(status, str(why or error))
 
     def _stay(self, request: Incoming) -> None:
         """Another protocol would follow this request now: no. Its body is lost, for the parser takes that for it."""
@@ -186,7 +189,8 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self.in_head:
-            key, text = name.lower().decode("latin-1"), value.decode("latin-1")
+            # The parser leaves what is behind a value, spaces and tabs, which are no part of it.
+            key, text = name.lower().decode("latin-1"), value.rstrip(b" \t").decode("latin-1")
             if key in self._headers:
                 self._repeated.append((key, text))
             else:
@@ -196,23 +200,19 @@ class RequestReader:
         self.in_head = False
         self._unparsed = self._count = 0
         parser = self._parser
+        version = parser.get_http_version()
+        check_head(version, self._headers, self._repeated)
         method, self._method = self._method or parser.get_method().decode(), ""
         keep_alive = parser.should_keep_alive()
         path, query_string = _split(self._url)
         request = self._current = Incoming(self._wire, method, path, query_string, self._headers, self._repeated)
         self.requests.append(request)
-        if self._is_old(keep_alive=keep_alive):
+        if version == "1.0":
             request.keep_alive = request.takes_chunks = False
         elif not keep_alive or parser.should_upgrade():
             request.keep_alive = False
         if not keep_alive:
             self._known.forget()
-
-    def _is_old(self, *, keep_alive: bool) -> bool:
-        """Whether it is HTTP/1.0. Kept alive, that says so in one of two headers: all others need not be asked."""
-        headers = self._headers
-        may_be = not keep_alive or "connection" in headers or "proxy-connection" in headers
-        return may_be and self._parser.get_http_version() == "1.0"
 
     def on_body(self, piece: bytes) -> None:
         self._unparsed = 0

@@ -28,7 +28,10 @@ _REFUSALS = {
     HTTPStatus.BAD_REQUEST: b"Invalid HTTP request received.",
     HTTPStatus.REQUEST_TIMEOUT: b"The head of the request did not come in time.",
     HTTPStatus.REQUEST_URI_TOO_LONG: b"Request-URI Too Long",
+    HTTPStatus.EXPECTATION_FAILED: b"Nothing can be expected but 100-continue.",
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: b"Request Header Fields Too Large",
+    HTTPStatus.NOT_IMPLEMENTED: b"Unsupported transfer encoding",
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: b"HTTP Version Not Supported",
 }
 
 
