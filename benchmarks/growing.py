@@ -33,7 +33,7 @@ _WATCHED = 100
 _EVENTS = 50_000
 """About so many are delivered at each number of watches."""
 _CONNECTIONS = 16
-ROUNDS = 3
+_ROUNDS = 3
 """In which the numbers of objects take turns."""
 _FILES_TO_SPARE = 200
 _SETTLING = 30.0
@@ -114,7 +114,7 @@ class Growth:
         for kind, measure in _KINDS.items():
             self.say(f"{kind} with each number of objects")
             found: dict[int, list[Record]] = {target.count: [] for target in targets}
-            for _ in range(ROUNDS):
+            for _ in range(_ROUNDS):
                 for target in targets:
                     found[target.count].append(measure(target, self.factor))
                     settle(target.pids, within=_SETTLING)

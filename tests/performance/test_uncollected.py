@@ -1,4 +1,4 @@
-"""What there is one of for each object, write or path, the garbage collector must not have to look at.
+"""What there is one of for each object or write the garbage collector must not have to look at.
 
 It looks at what is new, and everything else stands still meanwhile: with two of these for each write, some thousand
 writes were 30 ms.
@@ -10,7 +10,6 @@ import pytest
 
 from clusterregistry.authn.users import User
 from clusterregistry.authz.interface import Attributes
-from clusterregistry.handlers.request_info import parse
 from clusterregistry.handlers.tables import Row
 from clusterregistry.registry.objects import Memo
 from clusterregistry.storage.interface import Event, KeyValue
@@ -24,8 +23,7 @@ KV = KeyValue("/registry/clusters/a", b"{}", 1)
         KV,
         Event(KV.key, 1, KV, None),
         Memo(0, 2, {"env": "prod"}),
-        Row(0, 2, row_version="v1", cells=b"", time=0, behind=b"", size=2),
-        parse("GET", "/apis/example.com/v1/things/a", b""),
+        Row(0, 2, version="v1", cells=b"", time=0, behind=b"", size=2),
         Attributes(User("jane"), "get", is_resource_request=True),
     ],
     ids=lambda kept: type(kept).__name__,

@@ -20,12 +20,11 @@ _KEPT = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-class RequestInfo(Struct, gc=False, kw_only=True):
+class RequestInfo(Struct, kw_only=True):
     """The attributes of a request. Never changed, but for the memo. ``is_resource`` tells resources from other paths.
 
     ``parts`` is what is left of the path from the resource on; anything longer than
-    resource/name/subresource is nothing that exists. The collector does not look at these: one is kept for each path,
-    and nothing that is derived from it refers to it.
+    resource/name/subresource is nothing that exists.
     """
 
     path: str

@@ -27,7 +27,8 @@ _BEFORE, _BEHIND, _END = b',{"cells":[', b'],"object":', b"}"
 class Row(Memo, gc=False, kw_only=True):
     """An object's cells as JSON, kept with it in the place of its memo."""
 
-    row_version: str  # type: ignore[misc]  # which only rows have
+    version: str
+    """The version of the kind that the cells are of."""
     cells: bytes
     """The cells before the age, with all that stands before them from the comma on."""
     time: int | None
@@ -88,7 +89,7 @@ class Rows:
     def _found(self, items: Sequence[KeyValue]) -> list[Row]:
         scope, version = self._scope, self._scope.version.name
         return [
-            row if row is not None and row.row_version == version else _make_row(scope, kv)
+            row if type(row) is Row and row.version == version else _make_row(scope, kv)
             for kv in items
             for row in (kv.memo,)
         ]
@@ -128,7 +129,7 @@ def _make_row(scope: Scope, kv: KeyValue) -> Row:
         memo.start,
         memo.end,
         memo.labels,
-        row_version=scope.version.name,
+        version=scope.version.name,
         cells=cells,
         time=time,
         behind=behind,

@@ -7,7 +7,7 @@ from it once and kept in its ``memo``; the whole object is decoded only where so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -32,9 +32,6 @@ class Memo(Struct, gc=False):
     start: int
     end: int
     labels: Mapping[str, str] | None = None
-
-    row_version: ClassVar[str | None] = None
-    """The version of the kind whose row it has: see ``handlers.tables``."""
 
 
 def size_of(items: Sequence[KeyValue]) -> int:
