@@ -253,6 +253,8 @@ def main(arguments: Iterable[str]) -> int:
     except (EnvironmentProblem, ProgramError) as problem:
         print(f"tools.environment: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # what was begun is done again at the next call
+        return 130
     return 0
 
 
