@@ -151,6 +151,11 @@ fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARG
 	@echo "==> Harming three members of etcd and two replicas under load"
 	@$(BIN)/python -m tests.faults.striking $(ARGS)
 
+.PHONY: soak
+soak: setup ## Put a server under steady load for an hour on each engine and look for growth; ARGS='--minutes 5 --engine sqlite'
+	@$(BIN)/python tools/programs.py fetch etcd-3.5
+	@$(BIN)/python -m tests.faults.soak $(ARGS)
+
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter
 	@echo "==> Comparing with the recordings in tests/conformance"

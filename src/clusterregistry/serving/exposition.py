@@ -5,6 +5,7 @@ Loaded with the first who asks, see ``metrics``: nothing that every server needs
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -119,3 +120,11 @@ class _Readings(Collector):
         yield GaugeMetricFamily(
             "apiserver_longrunning_requests", "Watches that are open.", value=self._measures.watches()
         )
+        yield GaugeMetricFamily("python_asyncio_tasks", "Tasks of the event loop.", value=_tasks())
+
+
+def _tasks() -> int:
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # asked outside of a loop
+        return 0
