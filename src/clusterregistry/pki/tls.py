@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clusterregistry.pki import files
 from clusterregistry.pki.errors import CertificateError
+from clusterregistry.pki.handshake import ServerContext
 
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
@@ -51,7 +52,7 @@ def server_context(
     not for clients, ends the handshake: Python has no way to look at it and go on. Whether it is valid now is left to
     authentication, which answers a 401. Raises CertificateError for what cannot be used.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[minimum]
     context.set_ciphers(":".join(CIPHER_SUITES[name] for name in suites or CIPHER_SUITES))
     context.set_alpn_protocols(["http/1.1"])
