@@ -49,12 +49,20 @@ def test_paths_do_not_depend_on_the_working_directory_later(
     for name in ("tls.crt", "tls.key", "ca.pem"):
         (tmp_path / name).write_text("x")
     completed = load(
-        ["--data-dir=d", "--tls-cert-file=tls.crt", "--tls-private-key-file=tls.key", "--client-ca-file=ca.pem"],
+        [
+            "--data-dir=d",
+            "--tls-cert-file=tls.crt",
+            "--tls-private-key-file=tls.key",
+            "--tls-ca-file=ca.pem",
+            "--client-ca-file=ca.pem",
+            "--generate-admin",
+        ],
         environ,
     )
     assert completed.data_dir == tmp_path / "d"
     assert completed.serving_certificate == tmp_path / "tls.crt"
     assert completed.serving_key == tmp_path / "tls.key"
+    assert completed.server_ca_file == tmp_path / "ca.pem"
     assert completed.client_ca_files == (tmp_path / "d" / "ca.crt", tmp_path / "ca.pem")
     assert not completed.makes_serving_certificate
 

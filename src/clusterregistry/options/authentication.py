@@ -18,7 +18,8 @@ class AuthenticationOptions:
         None,
         kind=FILE,
         help="Certificate authorities, PEM, whose client certificates are accepted: the common name is the user, each "
-        "organization a group. The generated CA (DATA_DIR/ca.crt) is accepted besides. Read again when it changes.",
+        "organization a group. The generated CA (DATA_DIR/ca.crt) is accepted besides, unless --generate-admin is "
+        "false. Read again when it changes.",
         default_shown="the generated CA only",
         example="--client-ca-file=/etc/kubernetes/pki/ca.crt",
     )

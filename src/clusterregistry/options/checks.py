@@ -45,6 +45,30 @@ def reachable_address(flag: str, text: str) -> list[Problem]:
     return []
 
 
+def certificate_name(flag: str, text: str) -> list[Problem]:
+    """A name for a certificate: a host name, which may begin with ``*.``, or an IP address."""
+    address = ip_of(text)
+    if address is not None:
+        if address.is_unspecified:
+            return [Problem(flag, f"{text} is no address that a client could connect to", "name the addresses")]
+        return []
+    if is_host_name(text.removeprefix("*.")):
+        return []
+    return [Problem(flag, f'"{text}" is neither an IP address nor a DNS name', _certificate_name_hint(text))]
+
+
+def _certificate_name_hint(text: str) -> str:
+    if "//" in text:
+        return "without https:// and what follows the name"
+    if "/" in text:
+        return "a network cannot be in a certificate: name the addresses"
+    if is_host_name(text.rpartition(":")[0]) or ip_of(text.rpartition(":")[0].strip("[]")) is not None:
+        return "without the port"
+    if "*" in text:
+        return "a wildcard is the whole first part, such as *.example.com"
+    return "such as registry.example.com, *.example.com or 10.0.0.5"
+
+
 def port(flag: str, number: int) -> list[Problem]:
     return [] if 0 < number <= MAX_PORT else [Problem(flag, f"{number} is not a port: must be from 1 to {MAX_PORT}")]
 
@@ -69,5 +93,7 @@ def directory_or_nothing(flag: str, path: Path) -> list[Problem]:
     """A directory, or a path at which one can still be made."""
     try:
         return [Problem(flag, f"{path} is not a directory")] if path.exists() and not path.is_dir() else []
+    except PermissionError:  # no mistake in the options: the start says whose it is
+        return []
     except OSError as error:
         return [Problem(flag, f"{path}: {os.strerror(error.errno) if error.errno else error}")]

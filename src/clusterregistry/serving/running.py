@@ -102,6 +102,7 @@ def _tls(options: CompletedOptions) -> LiveTls:
         proxy_cas=options.proxy_ca_files,
         minimum=options.serving.tls_min_version,
         suites=options.serving.tls_cipher_suites,
+        server_ca=options.server_ca_file,
     )
     try:
         return LiveTls(names)

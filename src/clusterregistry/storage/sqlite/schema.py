@@ -72,6 +72,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
 
 def connect_writer(path: Path) -> sqlite3.Connection:
     """The connection that commits durably, to a file of the right format that is made where there is none."""
+    is_new = not path.exists()
     # Made here and not by SQLite for its mode, which the -wal and -shm files inherit.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect(path)
@@ -79,8 +80,16 @@ def connect_writer(path: Path) -> sqlite3.Connection:
         _prepare(connection, path)
     except BaseException:
         connection.close()
+        if is_new:  # such as on a full disk
+            _remove(path)
         raise
     return connection
+
+
+def _remove(path: Path) -> None:
+    """Removes a database that was begun and holds nothing yet."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def numbers(connection: sqlite3.Connection) -> dict[str, int]:
@@ -137,6 +146,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     _migrate(connection, path, found)
+    numbers(connection)  # the first read makes the -shm file: where there is no room for it, that is found out here
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
