@@ -24,6 +24,7 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/security/audit.md": (NEWEST,),
     "docs/guides/security/roles.md": (OLDEST, NEWEST),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/security/certificates.md": (NEWEST,),
@@ -37,7 +38,7 @@ IN_A_CLUSTER = {"docs/guides/deploy.md"}
 WITH_ETCD = {"docs/guides/storage.md"}
 """Those whose reader has two etcds: one on this machine, and one that asks for certificates."""
 
-NOT_EVERYWHERE = ("curl", "openssl", "sqlite3")
+NOT_EVERYWHERE = ("curl", "jq", "openssl", "sqlite3")
 """Programs that a reader of these documents has, but a machine that runs the tests may lack."""
 
 FollowedWith = Callable[[str, str], list[Outcome | None]]

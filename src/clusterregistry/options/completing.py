@@ -156,7 +156,6 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None) -> Co
             *warnings,
             *authorization.warnings(options.authorization, bind_address=serving.bind_address),
             *oidc.warnings(options.oidc),
-            *audit.warnings(options.audit),
             *host_cluster.warnings(host, proxy_ca),
         ),
     )
