@@ -26,8 +26,8 @@ class AuthenticationOptions:
     token_auth_file: Path | None = option(
         None,
         kind=FILE,
-        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. Members of `system:masters` may '
-        "do everything. The file is read at start.",
+        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. What they may do is for roles to '
+        "say, such as `view` bound to a group. Read again when it changes; 10 MiB at most.",
         default_shown="no tokens",
         example="--token-auth-file=tokens.csv",
     )

@@ -23,6 +23,12 @@ def ip_of(text: str) -> IPAddress | None:
         return None
 
 
+def is_loopback(address: IPAddress) -> bool:
+    """Whether only this machine can reach it. Python before 3.13 does not look into ``::ffff:127.0.0.1``."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
 def is_host_name(text: str) -> bool:
     if len(text) > _MAX_HOST_NAME or _HOST_NAME.fullmatch(text) is None:
         return False

@@ -13,7 +13,17 @@ from pathlib import Path
 
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import audit, checks, etcd, front_proxy, host_cluster, limits, oidc, webhooks
+from clusterregistry.options import (
+    audit,
+    authorization,
+    checks,
+    etcd,
+    front_proxy,
+    host_cluster,
+    limits,
+    oidc,
+    webhooks,
+)
 from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
@@ -157,7 +167,8 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None) -> Co
         warnings=(
             *warnings,
             *_nobody_warning(options, host),
-            *audit.warnings(options.audit),
+            *authorization.warnings(options.authorization, bind_address=serving.bind_address),
+            *oidc.warnings(options.oidc),
             *host_cluster.warnings(host, proxy_ca),
         ),
     )

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.levels import Level
+from clusterregistry.authn.tokenfile import Reloads
 from clusterregistry.serving.metrics import LABELS, Measures, RequestMetrics
 
 
@@ -27,6 +28,7 @@ def renderer_of(measures: Measures) -> Callable[[], bytes]:
     registry.register(_Requests(measures.requests))
     if measures.audit is not None:
         registry.register(_AuditLog(measures.audit))
+    registry.register(_TokenFile(measures.token_file))
     registry.register(_Readings(measures))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -104,6 +106,21 @@ class _AuditLog(Collector):
         for level in Level:
             levels.add_metric((level.shown,), counts.levels[level])
         yield levels
+
+
+class _TokenFile(Collector):
+    def __init__(self, reloads: Reloads) -> None:
+        self._reloads = reloads
+
+    def collect(self) -> Iterable[Metric]:
+        reloads = CounterMetricFamily(
+            "clusterregistry_token_file_reloads",
+            "Changes of the token file that were noticed, by whether they could be used.",
+            labels=("status",),
+        )
+        reloads.add_metric(("success",), self._reloads.taken)
+        reloads.add_metric(("failure",), self._reloads.failed)
+        yield reloads
 
 
 class _Readings(Collector):
