@@ -150,8 +150,7 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
     if settings.mode is Mode.AGGREGATED:
         waiting.apiservice(session)
     ours = entries(session, reached=reached, material=material)
-    with session.progress.step(f"Context {session.name} in {session.kubeconfig}") as outcome:
-        outcome.text = "written" if kubeconfig_files.put(session.kubeconfig, session.name, ours) else "unchanged"
+    _write_context(session, ours)
     if reached.from_here:
         waiting.clusters(session, _client(session, ours))
     else:
@@ -160,6 +159,15 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
             f"{session.access.context} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
             f"it: kubectl get clusters --context {session.name} --server https://127.0.0.1:8443"
         )
+
+
+def _write_context(session: Session, ours: kubeconfig_files.Entries) -> None:
+    file = session.kubeconfig
+    with session.progress.step(f"Context {session.name} in {file}") as outcome:
+        was_open = kubeconfig_files.is_open_to_others(file)
+        outcome.text = "written" if kubeconfig_files.put(file, session.name, ours) else "unchanged"
+        if was_open and not kubeconfig_files.is_open_to_others(file):
+            outcome.text += ", and now readable by its owner only"
 
 
 def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:
