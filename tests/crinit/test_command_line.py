@@ -85,15 +85,6 @@ def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> No
     assert "crinit standalone init my-registry --host-cluster-context=my-cluster" in err
 
 
-def test_a_missing_kubeconfig_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = run(capsys, "standalone", "init", "fleet", "--kubeconfig=/nowhere/config")
-    assert status == 3
-    assert "there is no file /nowhere/config" in err
-    status, _, err = run(capsys, "standalone", "init", "fleet")
-    assert status == 3
-    assert "the kubeconfig has no current context" in err
-
-
 def test_a_dry_run_prints_manifests_for_gitops(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "aggregated", "init", "fleet", "--dry-run", "-o", "yaml", "--replicas", "2")
     assert status == 0

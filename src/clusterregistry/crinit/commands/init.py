@@ -18,7 +18,7 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import making
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.errors import CrinitError
-from clusterregistry.crinit.host import kubeconfig_files
+from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything, namespaces, secrets, services, workloads
@@ -100,7 +100,7 @@ def entries(session: Session, *, reached: Reached, material: Material) -> kubeco
 
 def _greet(session: Session) -> None:
     with session.progress.step(f"Host cluster {session.client.url}") as outcome:
-        outcome.text = str(session.client.call("GET", "/version").get("gitVersion", "reached"))
+        outcome.text = answers.require_cluster(session.client)
 
 
 def _require_ours(session: Session, settings: Settings) -> None:
