@@ -63,6 +63,11 @@ EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
         {"replicas": "2", "etcd-servers": "https://etcd.example.com:2379", "etcd-cafile": "PEM"},
         {**STANDALONE, "replicas": 2, "etcd": {"servers": ["https://etcd.example.com:2379"], "ca": PEM}},
     ),
+    "no audit log, no policies": (
+        Mode.STANDALONE,
+        {"replicas": "3", "audit-log": "false", "network-policy": "false"},
+        {**STANDALONE, "replicas": 3, "audit": {"enabled": False}, "networkPolicy": {"enabled": False}},
+    ),
     "aggregated": (Mode.AGGREGATED, {}, {"mode": "aggregated"}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "3"}, {"mode": "aggregated", "replicas": 3}),
 }

@@ -63,7 +63,16 @@ capabilities:
 {{- end }}
 
 {{- define "registry.probe" -}}
-httpGet: {path: {{ .path | quote }}, port: {{ .port }}, scheme: {{ .scheme }}}
+httpGet: {path: {{ .path | quote }}, port: https, scheme: HTTPS}
+periodSeconds: {{ .period }}
+timeoutSeconds: 5
+failureThreshold: {{ .failures }}
+{{- end }}
+
+{{/* With the certificate of the member, by the environment of the container: see manifests/etcd.py. */}}
+{{- define "registry.etcdProbe" -}}
+exec:
+  command: [etcdctl, endpoint, {{ .question }}, --command-timeout=4s]
 periodSeconds: {{ .period }}
 timeoutSeconds: 5
 failureThreshold: {{ .failures }}
@@ -98,6 +107,9 @@ resources:
 {{- end }}
 {{- if include "registry.tokens" . }}
 {{- $own = append $own "--token-auth-file=/etc/clusterregistry/tokens/tokens.csv" }}
+{{- end }}
+{{- if .Values.audit.enabled }}
+{{- $own = append $own "--audit-log-path=-" }}
 {{- end }}
 {{- if ne (include "registry.storage" .) "sqlite" }}
 {{- $servers := .Values.etcd.servers }}

@@ -21,7 +21,15 @@ from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
-from clusterregistry.crinit.manifests import everything, namespaces, secrets, services, workloads
+from clusterregistry.crinit.manifests import (
+    everything,
+    namespaces,
+    network_policies,
+    secrets,
+    services,
+    workloads,
+)
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
 _AHEAD = frozenset({"Namespace"})
@@ -43,6 +51,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     for manifest in everything(settings, material):
         if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
             _apply(session, manifest)
+    _remove_policies(session, settings)
     waiting.workloads(session, settings)
     _finish(session, settings, material=material, reached=reached)
 
@@ -133,6 +142,19 @@ def _reached(session: Session, settings: Settings) -> Reached:
 
 def _apply(session: Session, manifest: dict[str, Any]) -> None:
     applying.apply(session.client, session.progress, manifest)
+
+
+def _remove_policies(session: Session, settings: Settings) -> None:
+    """Those of a former run that are not wanted any more: as long as they are there, they count."""
+    wanted = {manifest["metadata"]["name"] for manifest in network_policies.network_policies(settings)}
+    path = path_of(network_policies.VERSION, network_policies.KIND, namespace=session.namespace)
+    selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
+    for found in session.client.items(path, labelSelector=selector):
+        name = found["metadata"]["name"]
+        if name not in wanted:
+            with session.progress.step(applying.shown_as(found | {"kind": network_policies.KIND})) as outcome:
+                session.client.delete(f"{path}/{name}")
+                outcome.text = "deleted"
 
 
 def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:

@@ -32,7 +32,7 @@ PLURALS = {
     "PersistentVolumeClaim": "persistentvolumeclaims", "ServiceAccount": "serviceaccounts", "Event": "events",
     "Pod": "pods", "Node": "nodes", "ClusterRoleBinding": "clusterrolebindings", "RoleBinding": "rolebindings",
     "Deployment": "deployments", "StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets",
-    "APIService": "apiservices", "ReplicaSet": "replicasets",
+    "NetworkPolicy": "networkpolicies", "APIService": "apiservices", "ReplicaSet": "replicasets",
 }  # fmt: skip
 """Of all kinds that crinit touches, so that it need not ask for discovery."""
 
