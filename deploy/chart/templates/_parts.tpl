@@ -11,6 +11,11 @@ app.kubernetes.io/component: {{ .component | default "server" }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
+{{/* With those of the user, which cannot take the place of ours: ours select the pods. */}}
+{{- define "registry.labelsWith" -}}
+{{- merge (include "registry.labels" . | fromYaml) (.more | default dict) | toYaml }}
+{{- end }}
+
 {{- define "registry.metadata" -}}
 name: {{ .name }}
 namespace: {{ .root.Release.Namespace }}
@@ -84,6 +89,32 @@ failureThreshold: {{ .failures }}
   whenUnsatisfiable: ScheduleAnyway
   labelSelector:
     matchLabels: {{- include "registry.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* Of pods: where they run, and what others want to see at them. "of" are the values of the server or of etcd. */}}
+{{- define "registry.podMetadata" -}}
+{{- with .of.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+labels: {{- include "registry.labelsWith" (dict "root" .root "component" .component "more" .of.podLabels) | nindent 2 }}
+{{- end }}
+
+{{- define "registry.placement" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .of.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "registry.claim" -}}
