@@ -163,7 +163,7 @@ def test_a_mistyped_value_is_refused_by_its_name(command: tuple[str, ...]) -> No
 def _with_typo(values: dict[str, Any]) -> dict[str, Any]:
     """A value that does not exist, beside each one that does."""
     inner = {name: _with_typo(value) for name, value in values.items() if isinstance(value, dict) and value}
-    return {**inner, "tpyo": "x"}
+    return {**inner, "mistyped": "x"}
 
 
 def _objects(values: dict[str, Any], path: str = "") -> list[str]:
@@ -178,7 +178,7 @@ def test_no_object_of_the_values_takes_a_value_that_it_does_not_have() -> None:
     assert {"", "/service", "/etcd", "/etcd/resources", "/certificates/admin", "/serviceMonitor"} <= set(expected)
     said = refusal(_with_typo(values))
     for path in expected:
-        assert f"at '{path}': additional properties 'tpyo' not allowed" in said
+        assert f"at '{path}': additional properties 'mistyped' not allowed" in said
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -198,7 +198,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a file in the place of its content": ({"certificates": {"ca": {"key": "ca.key"}}}, "at '/certificates/ca/key'"),
     "arguments": ({"arguments": ["v=1"]}, "at '/arguments/0'"),
     "an image with a space": ({"image": "a b"}, "at '/image'"),
-    "tolerations": ({"tolerations": [{"efect": "NoSchedule"}]}, "at '/tolerations/0': additional properties 'efect'"),
+    "tolerations": (
+        {"tolerations": [{"effects": "NoSchedule"}]},
+        "at '/tolerations/0': additional properties 'effects'",
+    ),
     "affinity of etcd": ({"etcd": {"affinity": {"nodes": {}}}}, "at '/etcd/affinity': additional properties 'nodes'"),
     "clients": ({"networkPolicy": {"clients": [{"cidr": "10.0.0.0/8"}]}}, "'cidr' not allowed"),
     "interval": ({"serviceMonitor": {"interval": "often"}}, "at '/serviceMonitor/interval'"),
