@@ -18,7 +18,7 @@ from typing import Any
 import clusterregistry
 from clusterregistry.crinit import choosing
 from clusterregistry.crinit.credentials import making
-from clusterregistry.crinit.credentials.material import Material
+from clusterregistry.crinit.credentials.material import Material, Pair
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
@@ -119,17 +119,19 @@ class Deployed:
         arguments = [each.replace("--bind-address=0.0.0.0", "--bind-address=127.0.0.1") for each in arguments]
         return [sys.executable, "-m", "clusterregistry", "standalone", *arguments]
 
-    def client(self) -> Client:
-        assert self.material.admin
+    def client(self, user: Pair | None = None) -> Client:
+        """As the administrator, unless told otherwise."""
+        shown = user or self.material.admin
+        assert shown
         cluster = {
             "server": f"https://127.0.0.1:{self.port}",
             "certificate-authority-data": _data(self.material.authority.certificate),
         }
-        user = {
-            "client-certificate-data": _data(self.material.admin.certificate),
-            "client-key-data": _data(self.material.admin.key),
+        credentials = {
+            "client-certificate-data": _data(shown.certificate),
+            "client-key-data": _data(shown.key),
         }
-        return Client(Access("fleet", cluster, user, {}))
+        return Client(Access("fleet", cluster, credentials, {}))
 
     def start_member(self, stack: ExitStack, number: int) -> Process:
         return _started(stack, self.member(number), self._directory / f"etcd-{number}.log")
