@@ -40,8 +40,11 @@ ENGINES = ("sqlite", "etcd")
 OBJECTS, MINUTES, RATE, CLIENTS = 1_500, 60.0, 80.0, 4
 SAMPLE_SECONDS, PROGRESS_SECONDS = 2.0, 30.0
 LEAST_SAMPLES = 100
-WARM_UP_SHARE, WARM_UP_WRITES = 0.3, 12_000
-"""What comes before counts not: a share of the time, and as many writes as fill the history that is kept in memory."""
+HISTORY, REMEMBERED = 11_000, 4_500
+"""Writes that fill the history in memory (10,000 events), and requests that fill what is remembered of requests and
+selectors (4,096 of each): 20 MB and 7 MB with the objects here. The warm-up makes as many."""
+WARM_UP_SHARE = 0.2
+"""Of the time: memory that was used at first takes a while to find its place."""
 FAILED = 1
 
 
@@ -71,7 +74,6 @@ FIGURES = (
 @dataclass(frozen=True, slots=True)
 class Sample:
     seconds: float
-    writes: int
     values: tuple[float, ...]
     """In the order of ``FIGURES``."""
 
@@ -186,6 +188,18 @@ class Load:
             await self._relabel(name)
             await self._heartbeat(name)
 
+    async def warm_up(self) -> None:
+        """Fills what the server keeps up to a bound, as fast as it can."""
+        left = [self._list] * REMEMBERED + [self._heartbeat] * HISTORY
+
+        async def act() -> None:
+            while left:
+                await left.pop()()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CLIENTS):
+                group.create_task(act())
+
     async def run(self, until: float, rate: float) -> None:
         """Actions until then, some at a time, no more than ``rate`` a second."""
         async with asyncio.TaskGroup() as group:
@@ -232,7 +246,7 @@ class Load:
         self.writes += 2
 
     async def _list(self) -> None:
-        await self._expect(200, "GET", f"{CLUSTERS}?labelSelector={quote(f'kept=yes,round!={self._new()}')}&limit=20")
+        await self._expect(200, "GET", f"{CLUSTERS}?labelSelector={quote(f'kept=yes,round!={self._new()}')}&limit=5")
 
     async def _pages(self) -> None:
         answer = await self._expect(200, "GET", f"{CLUSTERS}?limit=7")
@@ -333,10 +347,12 @@ async def soak(directory: Path, plan: Plan, say: Say) -> Soaked:
             target = server.target()
             load = Load(target, random.Random(plan.seed), plan.objects)
             await load.fill()
-            say(f"{plan.engine}: {plan.objects} objects, then {plan.rate:g} requests a second for {plan.seconds:g} s")
+            await load.warm_up()
+            say(f"{plan.engine}: {plan.objects} objects; caches and history are full")
+            say(f"{plan.rate:g} requests a second for {plan.seconds:g} s")
             samples = await _measured(load, Probe(server, directory / "server", target), plan, say)
             tracebacks = server.tracebacks()
-    kept = warmed_up(samples, plan.seconds)
+    kept = [each for each in samples if each.seconds >= plan.seconds * WARM_UP_SHARE]
     return Soaked(
         slopes=[
             slope(figure, [(each.seconds, each.values[number]) for each in kept])
@@ -348,12 +364,6 @@ async def soak(directory: Path, plan: Plan, say: Say) -> Soaked:
         tracebacks=tracebacks,
         samples=samples,
     )
-
-
-def warmed_up(samples: Sequence[Sample], seconds: float) -> list[Sample]:
-    """Those after the warm-up; where so many writes are never reached, the latter half."""
-    late = [each for each in samples if each.seconds >= seconds * WARM_UP_SHARE and each.writes >= WARM_UP_WRITES]
-    return late if len(late) >= len(samples) // 3 else list(samples[len(samples) // 2 :])
 
 
 def _flags(directory: Path, plan: Plan, stack: contextlib.ExitStack) -> list[str]:
@@ -373,7 +383,7 @@ async def _measured(load: Load, probe: Probe, plan: Plan, say: Say) -> list[Samp
     async def look() -> None:
         due = began
         while True:
-            samples.append(Sample(time.monotonic() - began, load.writes, await probe.read()))
+            samples.append(Sample(time.monotonic() - began, await probe.read()))
             if time.monotonic() >= due:
                 due += PROGRESS_SECONDS
                 shown = ", ".join(
