@@ -40,7 +40,7 @@ class ServerCommand:
         except OptionsError as error:
             self._explain(error)
             return exits.USAGE
-        logs.configure(completed.general.v)
+        logs.configure(completed.general)
         for warning in completed.warnings:
             _log.warning(warning)
         return self._serve(completed)
@@ -65,7 +65,10 @@ class ServerCommand:
             return self._failed(str(error), error.remedy)
 
     def _failed(self, message: str, remedy: str) -> int:
-        complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
+        if logs.are_json():
+            _log.error("%s. What to do: %s", message, remedy)
+        else:
+            complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
         return exits.STARTUP
 
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from clusterregistry.cli import logs
 from clusterregistry.options.completing import CompletedOptions, complete
 from clusterregistry.options.fields import Option, options_of
+from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import BY_FLAG, Options
 from clusterregistry.options.kinds import FILE
 from clusterregistry.options.problems import OptionsError, Problem, nearest
@@ -96,14 +97,14 @@ def read(
         raise OptionsError([*problems, *error.problems]) from None
     if problems:
         raise OptionsError(problems)
-    _configure_logging(resolved.options.general.v)
+    _configure_logging(resolved.options.general)
     return CommandLine(own=own(**reader.values), operands=files, server=server)
 
 
-def _configure_logging(verbosity: int) -> None:
+def _configure_logging(general: GeneralOptions) -> None:
     """A command answers in its own words: what the layers below tell the log is for those who ask."""
-    logs.configure(verbosity)
-    if not verbosity:
+    logs.configure(general)
+    if not general.v:
         logging.getLogger("clusterregistry").setLevel(logging.WARNING)
 
 
