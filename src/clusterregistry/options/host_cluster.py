@@ -125,7 +125,8 @@ def left_to_the_host(groups: Iterable[Any]) -> list[Problem]:
 
 def misplaced(options: HostClusterOptions) -> list[Problem]:
     """What was given to a server that is on its own."""
-    return list(_given(options, "is only for `clusterregistry aggregated`: there is no host cluster here"))
+    own = "the kubeconfig for this server is written to DATA_DIR/admin.kubeconfig"
+    return list(_given(options, f"is only for `clusterregistry aggregated`: there is no host cluster here, and {own}"))
 
 
 def _given(group: Any, why: str, *, except_for: frozenset[str] = frozenset()) -> Iterator[Problem]:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from clusterregistry.cli import logs
+from clusterregistry.options import synonyms
 from clusterregistry.options.completing import CompletedOptions, complete
 from clusterregistry.options.fields import Option, options_of
 from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import BY_FLAG, Options
 from clusterregistry.options.kinds import FILE
-from clusterregistry.options.problems import OptionsError, Problem, nearest
+from clusterregistry.options.problems import OptionsError, Problem
 from clusterregistry.options.resolving import resolve
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.locations import DATABASE
@@ -161,7 +162,7 @@ class _Reader:
         flag = ALIASES.get(typed, typed)
         option = self.own.get(flag) or self.server.get(flag)
         if option is None:
-            self._unknown(shown, typed)
+            self._unknown(shown, typed, rest, has_value=bool(equals))
             return
         value = text if equals else _following_value(option, rest)
         if value is None:
@@ -177,9 +178,12 @@ class _Reader:
         except ValueError as error:
             self.problems.append(Problem(where, str(error)))
 
-    def _unknown(self, shown: str, typed: str) -> None:
-        near = nearest(typed, (*map(shown_flag, self.own), *self.server))
-        self.problems.append(Problem("", f"unknown option {shown}", f"did you mean --{near}?" if near else ""))
+    def _unknown(self, shown: str, typed: str, rest: list[str], *, has_value: bool) -> None:
+        known = {**{shown_flag(flag): option for flag, option in self.own.items()}, **self.server}
+        self.problems.append(Problem("", f"unknown option {shown}", synonyms.hint(typed, known)))
+        meant = known.get(synonyms.meant(typed, known))
+        if meant is not None and not has_value:
+            _following_value(meant, rest)  # belongs to the mistake that is named already
 
 
 def shown_flag(flag: str) -> str:
