@@ -52,11 +52,11 @@ Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --fl
 
 """
 
-VERSION = """\
+_VERSION = """\
 Tells the version of this program.
 
 Usage:
-  clusterregistry version [--short]
+  {program} version [--short]
 
 Flags:
   --short   only the version, for scripts
@@ -81,6 +81,10 @@ A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name 
 that --config names. What the host cluster answers is remembered for 10 seconds, unless the flags on that say otherwise.
 
 """
+
+
+def version(program: str) -> str:
+    return _VERSION.format(program=program)
 
 
 def standalone() -> str:
