@@ -18,7 +18,7 @@ COMMANDS: dict[str, Command] = {
     "storage": storage.run,
     "version": versions.run,
 }
-_HELP = {"-h", "--help", "-help", "help"}
+_HELP = {"-h", "--help", "-help", "help", "--help=all"}
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -57,7 +57,8 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _help(about: Sequence[str], environ: Mapping[str, str]) -> int:
     if about and about[0] in COMMANDS:
-        return COMMANDS[about[0]]([*about[1:], "--help"], environ)
+        more = "--help=all" if {"all", "--all"}.intersection(about) else "--help"
+        return COMMANDS[about[0]]([*(each for each in about[1:] if each not in {"all", "--all"}), more], environ)
     if about and about[0] not in _HELP:
         return _unknown(about[0])
     say(help_texts.PROGRAM.rstrip())

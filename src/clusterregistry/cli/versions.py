@@ -11,7 +11,7 @@ from clusterregistry.cli.printing import complain, say
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = "clusterregistry") -> int:  # noqa: ARG001 - as every command
-    if any(argument in {"-h", "--help"} for argument in arguments):
+    if help_texts.asked_for(arguments):
         say(help_texts.version(program).rstrip())
         return exits.OK
     wrong = [argument for argument in arguments if argument not in {"--short", "--short=true", "--short=false"}]

@@ -1,7 +1,7 @@
 """Reads options from a YAML file: one mapping, each key a flag's name without the dashes.
 
 Values are taken as the text that stands in the file (``08`` stays ``08``), so that a value means the same here and
-on the command line. Lists are joined with commas. An empty value counts as not given.
+on the command line. Lists are joined with commas. An empty value counts as not given, an empty list as an empty one.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def _mapping_hint(root: Node) -> str:
 
 
 def _read_entry(flag: str, value: Node, *, where: str, reading: Reading) -> None:
+    import yaml  # noqa: PLC0415
+
     if flag not in BY_FLAG:
         reading.refuse_unknown(flag, where=f"{flag} in {where}", shown_as=str)
         return
@@ -100,7 +102,7 @@ def _read_entry(flag: str, value: Node, *, where: str, reading: Reading) -> None
     text = _value_text(value)
     if text is None:
         reading.problems.append(Problem(where, f"{flag}: must be a single value or a list of them"))
-    elif text:
+    elif text or isinstance(value, yaml.SequenceNode):
         reading.given.append(Given(flag, text, f"{where}: {flag}"))
 
 

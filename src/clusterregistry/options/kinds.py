@@ -79,12 +79,13 @@ def _bounded(seconds: float, text: str) -> float:
 
 
 def shown_duration(seconds: float) -> str:
-    """Seconds as Go would write them: ``1h30m0s`` without the parts that are nothing."""
+    """Seconds as Go would write them, to the nanosecond: ``1h30m0s`` without the parts that are nothing."""
     if seconds <= 0:
         return "0s"
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
-    parts = (f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else "", f"{left:g}s" if left else "")
+    exact = f"{left:.9f}".rstrip("0").rstrip(".")
+    parts = (f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else "", f"{exact}s" if left else "")
     return "".join(parts)
 
 
