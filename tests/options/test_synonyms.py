@@ -97,7 +97,7 @@ def test_options_that_only_share_words_are_not_near(typed: str) -> None:
     assert nearest(typed, set(BY_FLAG) - {"logging-format"}) == ""
 
 
-@pytest.mark.parametrize(("typed", "near"), [("bakcup", "backup"), ("stat", "stats"), ("rbac", "RBAC"), ("x" * 99, "")])
+@pytest.mark.parametrize(("typed", "near"), [("backpu", "backup"), ("stat", "stats"), ("rbac", "RBAC"), ("x" * 99, "")])
 def test_words_are_near_with_a_mistake_or_two(typed: str, near: str) -> None:
     assert nearest(typed, ["backup", "stats", "RBAC", "x" * 98]) == near
 

@@ -36,6 +36,7 @@ Commands:
   aggregated   run it behind a kube-apiserver, which knows the users and their rights
   storage      back up, restore, check and move the data (also while the server runs)
   version      tell the version (--short: only the version)
+  completion   make a script that has the shell complete commands and flags
   help         tell about a command: clusterregistry help standalone (--help=all: every flag)
 
 First steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterregistry.cli import aggregated, exits, help_texts, logs, standalone, storage, versions
+from clusterregistry.cli import aggregated, completion, exits, help_texts, logs, standalone, storage, versions
 from clusterregistry.cli.printing import complain, say
 
 _log = logging.getLogger(__name__)
@@ -17,6 +17,7 @@ COMMANDS: dict[str, Command] = {
     "aggregated": aggregated.run,
     "storage": storage.run,
     "version": versions.run,
+    "completion": completion.run,
 }
 _HELP = {"-h", "--help", "-help", "help", "--help=all"}
 

@@ -31,6 +31,7 @@ Commands:
 
 Other commands:
   crinit version       tell the version (--short: only the version)
+  crinit completion    make a script that has the shell complete commands and flags
 
 First steps:
   crinit standalone init my-registry --host-cluster-context=my-cluster --image={_IMAGE}

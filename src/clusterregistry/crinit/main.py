@@ -43,6 +43,11 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if arguments and arguments[0] in {"version", "--version"}:
         return versions.run(arguments[1:], environ, program="crinit")
+    if arguments and arguments[0] == "completion":
+        from clusterregistry.cli.completion import command as completion_command  # noqa: PLC0415 - few want this
+        from clusterregistry.crinit import completion  # noqa: PLC0415
+
+        return completion_command.run(arguments[1:], completion.program)
     if any(argument in _HELP for argument in arguments):
         say(help_texts.about(arguments).rstrip())
         return exits.OK

@@ -72,6 +72,9 @@ Two flags say what to do instead of starting, and stand on the command line only
 one needs, `--help=all` every one; `--print-config` prints the configuration in effect as a YAML file that `--config`
 takes, with where each value comes from (flag, environment, file or default), and what follows from it as comments.
 No secrets are in it, only the names of files.
+
+`clusterregistry completion bash|zsh|fish` makes a script that has the shell complete commands, flags and their values;
+`clusterregistry completion --help` says where to put it.
 """
 
 _FOOTER = """\
