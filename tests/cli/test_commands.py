@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 from clusterregistry import __version__
 from clusterregistry.cli import servers
 from clusterregistry.cli.main import COMMANDS, main
+from clusterregistry.options import flags, scope
 
 Output = pytest.CaptureFixture[str]
 
@@ -54,12 +57,45 @@ def test_help_comes_before_complaints(capsys: Output) -> None:
 
 
 def test_aggregated_tells_its_own_flags_and_mistakes(capsys: Output) -> None:
-    assert main(["help", "aggregated"], {}) == 0
+    assert main(["help", "aggregated", "--all"], {}) == 0
     assert "--authentication-skip-lookup" in capsys.readouterr().out
     assert main(["aggregated", "--token-auth-file=/none", "--secure-port=0"], {"HOME": "/nowhere"}) == 2
     error = capsys.readouterr().err
     assert "clusterregistry aggregated: 4 problems" in error
     assert "--kubeconfig: must say how to reach the host cluster" in error
+
+
+def help_of(capsys: Output, *arguments: str) -> str:
+    assert main(arguments, {}) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["standalone", "aggregated"])
+def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: Output) -> None:
+    short, everything = help_of(capsys, name, "--help"), help_of(capsys, name, "--help=all")
+    known = [f"--{each.flag}" for group in scope.by_group(aggregated=name == "aggregated").values() for each in group]
+    assert all(f"{flag}=" in everything or f"{flag}[=" in everything for flag in known)
+    shown = re.findall(r"^  (?:-v, )?(--[a-z-]+)", short, re.MULTILINE)
+    assert 10 <= len(shown) <= 16
+    assert set(shown) <= {*known, "--print-config"}
+    assert f"All {len(known)} flags: clusterregistry {name} --help=all" in short
+    assert help_of(capsys, "help", name, "--all") == help_of(capsys, "help", name, "all") == everything
+
+
+def test_help_shows_access_that_only_reads(capsys: Output) -> None:
+    text = help_of(capsys, "standalone", "--help")
+    assert '"viewers"' in text
+    assert "docs/guides/access.md" in text
+    assert "system:masters" not in text
+
+
+def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
+    for name in ("standalone", "aggregated"):
+        examples = re.findall(rf"^  clusterregistry {name} (.*)$", help_of(capsys, name, "-h"), re.MULTILINE)
+        assert len(examples) >= 3
+        for example in examples:
+            given = [each for each in shlex.split(example) if not each.startswith(("--config", "--print-config", "["))]
+            assert flags.read(given).problems == []
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:

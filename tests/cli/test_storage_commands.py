@@ -30,6 +30,7 @@ from clusterregistry.storage.revisions import to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage, schema
 from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 from tools import live_server
+from tools.ports import free_port
 
 Output = pytest.CaptureFixture[str]
 Storage = Callable[..., int]
@@ -399,6 +400,30 @@ def test_a_file_that_we_must_not_touch_is_refused_by_all(
     assert (data / "registry.db").read_bytes() == before
     assert not (data / "elsewhere.db").exists()
     assert not (data / "new").exists()
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"<html>" * 2000, bytes(range(256)) * 64])
+def test_a_file_that_is_no_database_can_be_replaced_by_a_backup_as_the_server_advises(
+    content: bytes, storage: Storage, data: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert storage("backup", str(tmp_path / "backup.db")) == 0
+    (data / "registry.db").write_bytes(content)
+    assert main(["standalone", f"--data-dir={data}", f"--secure-port={free_port()}"], {}) == 3
+    message, remedy = capsys.readouterr().err.splitlines()
+    assert message.startswith(f"clusterregistry standalone: {data}/registry.db: the file is not an SQLite database")
+    assert remedy.startswith("What to do: restore a backup: `clusterregistry storage restore FILE`")
+    assert (data / "registry.db").read_bytes() == content
+    assert storage("restore", str(tmp_path / "backup.db")) == 0
+    assert "Restored 3 objects" in capsys.readouterr().out
+    assert content in [kept.read_bytes() for kept in data.glob("registry.db.*")]
+
+
+def test_a_backup_that_is_none_is_not_restored(storage: Storage, tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    assert storage("restore", str(tmp_path / "notes.txt")) == 3
+    error = capsys.readouterr().err
+    assert "notes.txt: the file is not an SQLite database" in error
+    assert "What to do: nothing was changed; name a file that `clusterregistry storage backup` has made" in error
 
 
 @pytest.mark.parametrize("name", ["backup", "check", "stats", "copy"])

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clusterregistry import __version__
+from clusterregistry.cli.main import main as server_main
 from clusterregistry.crinit import choosing, flags
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode, split_arguments
@@ -91,6 +93,22 @@ def test_a_step_that_runs_is_shown_at_a_terminal_and_its_end_takes_its_place(tmp
         os.close(ours)
     assert done.returncode == 3
     assert re.fullmatch(r"Host cluster (\S+) \.\.\.\rHost cluster \1: failed \(\S+s\)\s*", shown), shown
+
+
+@pytest.mark.parametrize("short", [["--short"], ["--short=true"]])
+def test_the_version_is_told_as_the_server_tells_its_own(capsys: pytest.CaptureFixture[str], short: list[str]) -> None:
+    for spelling in ("version", "--version"):
+        assert run(capsys, spelling, *short) == (0, f"v{__version__}\n", "")
+        status, said, _ = run(capsys, spelling)
+        assert status == 0
+        assert server_main(["version"], {}) == 0
+        assert said == capsys.readouterr().out.replace("clusterregistry", "crinit")
+
+
+def test_version_has_help_and_names_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "crinit version [--short]" in run(capsys, "version", "--help")[1]
+    status, _, err = run(capsys, "version", "--long")
+    assert (status, '"--long"' in err) == (2, True)
 
 
 def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,11 +56,23 @@ def test_a_forgotten_value_is_named(rest: list[str]) -> None:
 
 
 def test_every_unknown_flag_is_named_with_what_was_probably_meant() -> None:
-    assert problems("--secure-prot=1", "--zzz", "extra") == [
+    assert problems("--secure-prot=1", "extra", "--zzz", "--yyy=1") == [
         "unknown option --secure-prot (did you mean --secure-port?)",
-        "unknown option --zzz",
         'unexpected argument "extra"',
+        "unknown option --zzz",
+        "unknown option --yyy",
     ]
+
+
+@pytest.mark.parametrize("arguments", [["--port", "9443"], ["--port=9443"], ["-p", "9443"], ["--zzz", "9443"]])
+def test_an_unknown_flag_and_its_value_are_one_mistake(arguments: list[str]) -> None:
+    (problem,) = problems(*arguments)
+    assert problem.startswith(f"unknown option {arguments[0].partition('=')[0]}")
+
+
+def test_the_flag_after_an_unknown_one_is_read_as_ever() -> None:
+    reading = flags.read(["--zzz", "--secure-port=1"])
+    assert [each.text for each in reading.given] == ["1"]
 
 
 @pytest.mark.parametrize("flag", PLANNED)

@@ -6,10 +6,10 @@ Nothing is remembered here: each source knows for how long its answers hold, and
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from clusterregistry.apis.meta import errors
 from clusterregistry.authn.interface import AuthRequest, Outcome
+from clusterregistry.authn.refusals import CredentialRefused
 from clusterregistry.authn.users import User
 
 
@@ -22,6 +22,15 @@ class TokenAuthenticator(Protocol):
         Who has to ask somebody else first answers with an awaitable. Called for each request: must not block, and
         must cost about a microsecond for a token that it has seen before.
         """
+        ...
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A source of tokens that can say why a token is not good there."""
+
+    def refusal(self, token: str) -> str:
+        """Why ``user_of`` has answered None, for the log: nothing of the token itself."""
         ...
 
 
@@ -61,6 +70,7 @@ class BearerTokens:
     """
 
     def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
+        self._all = tuple(sources)
         self._sources = sources[0] if len(sources) == 1 else TokenSources(sources)
 
     def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
@@ -70,15 +80,23 @@ class BearerTokens:
             return None
         outcome = self._sources.user_of(token)
         if outcome is None:
-            raise errors.unauthorized()
-        return outcome if isinstance(outcome, User) else _known(outcome)
+            raise self._refused(token)
+        return outcome if isinstance(outcome, User) else self._known(outcome, token)
 
+    async def _known(self, asked: Awaitable[Outcome], token: str) -> User:
+        user = await asked
+        if user is None:
+            raise self._refused(token)
+        return user
 
-async def _known(asked: Awaitable[Outcome]) -> User:
-    user = await asked
-    if user is None:
-        raise errors.unauthorized()
-    return user
+    def _refused(self, token: str) -> CredentialRefused:
+        return CredentialRefused(lambda: f"bearer token: {self._why(token)}")
+
+    def _why(self, token: str) -> str:
+        if not self._all:
+            return "no source of tokens is configured"
+        reasons = [source.refusal(token) for source in self._all if isinstance(source, Explaining)]
+        return "; ".join(reasons) or "it is not known"
 
 
 def token_of(header: str) -> str:

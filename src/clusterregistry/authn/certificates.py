@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from clusterregistry.apis.meta import errors
+from clusterregistry.authn.refusals import CredentialRefused
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -95,22 +95,24 @@ class Recognition(Generic[T]):
         *,
         purpose: str,
         clock: Callable[[], float] = time.time,
+        level: int = logging.INFO,
     ) -> None:
-        """``purpose`` is what such a certificate makes somebody, for the log."""
+        """``purpose`` is what such a certificate makes somebody, for the log; ``level`` that of a refusal there."""
         self._authorities = authorities
         self._read = read
-        self._purpose = purpose
+        self._purpose, self._level = purpose, level
         self._clock = clock
         self._seen: dict[Chain, _Found[T]] = {}
 
     def of(self, chain: Chain) -> T:
-        """The value for a client that showed these certificates. Raises ``errors.unauthorized()``."""
+        """The value for a client that showed these certificates. Raises CredentialRefused."""
         now = self._clock()
         found = self._seen.get(chain)
         if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
             found = self._look(chain, now)
         if found.value is None:
-            raise errors.unauthorized()
+            refusal = found.refusal
+            raise CredentialRefused(lambda: f"client certificate{_named(chain)} as that of {self._purpose}: {refusal}")
         return found.value
 
     def forget(self) -> None:
@@ -120,7 +122,7 @@ class Recognition(Generic[T]):
     def _look(self, chain: Chain, now: float) -> _Found[T]:
         found = self._examine(chain, now)
         if found.value is None:
-            log.info("client certificate refused as that of %s: %s", self._purpose, found.refusal)
+            log.log(self._level, "client certificate refused as that of %s: %s", self._purpose, found.refusal)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
         self._seen[chain] = found
@@ -141,6 +143,16 @@ class Recognition(Generic[T]):
         except Exception as error:  # noqa: BLE001 - the library has no common error type for what is malformed
             return _Found(anchors, None, f"it cannot be read: {type(error).__name__}", now, now + REFUSED_SECONDS)
         return _Found(anchors, value, "", *paths.period(path))
+
+
+def _named(chain: Chain) -> str:
+    """The subject of a client's certificate, for the log; empty when it cannot be read."""
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        return f" of {x509.load_der_x509_certificate(chain[0]).subject.rfc4514_string() or 'nobody'}"
+    except Exception:  # noqa: BLE001 - the library has no common error type for what is malformed
+        return ""
 
 
 def common_name(certificate: x509.Certificate) -> str:

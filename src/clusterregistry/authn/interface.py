@@ -45,7 +45,8 @@ class Authenticator(Protocol):
 
         Who has to ask somebody else first answers with an awaitable; who knows the answer gives it at once.
 
-        Raises ``errors.unauthorized()`` for credentials of this kind that are not good, and nothing else.
+        Raises CredentialRefused for credentials of this kind that are not good, a 401 without credentials where these
+        must be there, and nothing else.
         Called for each request: must not block, and must cost about a microsecond when it has seen the
         credentials before.
         """

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from clusterregistry.apis.meta import errors
 from clusterregistry.authn.certificates import Authorities, Recognition, common_name
 from clusterregistry.authn.interface import AuthRequest
+from clusterregistry.authn.refusals import CredentialRefused
 from clusterregistry.authn.users import User, authenticated
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class FrontProxy:
         try:
             return extra_of(pair for start in self.headers.extra for pair in request.headers_beginning(start))
         except ValueError:
-            raise errors.unauthorized() from None
+            raise _not_text() from None
 
     def _proxy(self, certificate: x509.Certificate) -> str:
         """The common name of a proxy. Raises RefusedError."""
@@ -128,4 +128,8 @@ def _texts(values: Sequence[str]) -> list[str]:
     try:
         return [text_of(value) for value in values]
     except ValueError:
-        raise errors.unauthorized() from None
+        raise _not_text() from None
+
+
+def _not_text() -> CredentialRefused:
+    return CredentialRefused(lambda: "user whom a front proxy names: the headers are not UTF-8 text")

@@ -79,6 +79,9 @@ class TokenReviews:
             self._failed(error)
             return None
 
+    def refusal(self, token: str) -> str:  # noqa: ARG002 - the port's signature
+        return f"{self._state.name} does not know it"
+
     async def _ask(self, key: bytes, token: str) -> User | None:
         try:
             answer = await self._webhook.ask(question(token, self._audiences))

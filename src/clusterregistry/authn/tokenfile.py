@@ -80,6 +80,9 @@ class TokenFile:
     def __len__(self) -> int:
         return len(self._users)
 
+    def refusal(self, token: str) -> str:  # noqa: ARG002 - the port's signature
+        return "the token file does not have it"
+
     def user_of(self, token: str) -> User | None:
         return self._users.get(token)
 

@@ -6,6 +6,7 @@ common name, unless that authority is among ours too.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -28,7 +29,8 @@ class ClientCertificates:
     """Users by client certificate."""
 
     def __init__(self, authorities: Authorities, clock: Callable[[], float] = time.time) -> None:
-        self._recognition = Recognition(authorities, recognise, purpose="a user", clock=clock)
+        # A request that is refused for it has a line of its own in the log.
+        self._recognition = Recognition(authorities, recognise, purpose="a user", clock=clock, level=logging.DEBUG)
 
     def authenticate(self, request: AuthRequest) -> User | None:
         chain = request.client_certificates

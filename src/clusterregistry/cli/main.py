@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterregistry.cli import aggregated, exits, help_texts, standalone, storage, versions
+from clusterregistry.cli import aggregated, completion, exits, help_texts, logs, standalone, storage, versions
 from clusterregistry.cli.printing import complain, say
+
+_log = logging.getLogger(__name__)
 
 Command = Callable[[Sequence[str], Mapping[str, str]], int]
 
@@ -15,8 +17,9 @@ COMMANDS: dict[str, Command] = {
     "aggregated": aggregated.run,
     "storage": storage.run,
     "version": versions.run,
+    "completion": completion.run,
 }
-_HELP = {"-h", "--help", "-help", "help"}
+_HELP = {"-h", "--help", "-help", "help", "--help=all"}
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -28,8 +31,11 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         return _dispatch(arguments, environ)
     except KeyboardInterrupt:
         return exits.OK
-    except Exception as error:
-        logging.getLogger(__name__).debug("this is how it came about", exc_info=True)
+    except Exception as error:  # noqa: BLE001 - no mistake of ours shows a traceback to a user
+        if logs.are_json():
+            _log.critical("an unexpected failure, a fault of ours", exc_info=True)
+            return exits.STARTUP
+        _log.debug("this is how it came about", exc_info=True)
         complain(
             f"clusterregistry: unexpected {type(error).__name__}: {error}",
             "What to do: this is a fault of ours; -v tells more about it.",
@@ -52,7 +58,8 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _help(about: Sequence[str], environ: Mapping[str, str]) -> int:
     if about and about[0] in COMMANDS:
-        return COMMANDS[about[0]]([*about[1:], "--help"], environ)
+        more = "--help=all" if {"all", "--all"}.intersection(about) else "--help"
+        return COMMANDS[about[0]]([*(each for each in about[1:] if each not in {"all", "--all"}), more], environ)
     if about and about[0] not in _HELP:
         return _unknown(about[0])
     say(help_texts.PROGRAM.rstrip())

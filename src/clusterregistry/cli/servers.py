@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusterregistry.cli import exits, logs
+from clusterregistry.cli import exits, help_texts, logs
+from clusterregistry.cli.help_texts import Length
 from clusterregistry.cli.printing import complain, indented, say
-from clusterregistry.options import CompletedOptions, OptionsError, load
+from clusterregistry.options import CompletedOptions, OptionsError, Problem
+from clusterregistry.options.kinds import BOOLEAN
+from clusterregistry.options.loading import load_with_sources
 from clusterregistry.pki import naming
 from clusterregistry.pki.ensuring import Ensured, Wanted
 from clusterregistry.pki.own_certificate import OwnCertificate
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from clusterregistry.serving.running import Occasions
 
 _log = logging.getLogger(__name__)
-_HELP = frozenset({"-h", "--help", "-help"})
+_PRINT_CONFIG = "--print-config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +31,25 @@ class ServerCommand:
 
     name: str
     aggregated: bool
-    help: Callable[[], str]
+    help: Callable[[Length], str]
     occasions: Callable[[CompletedOptions], Occasions]
 
     def run(self, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-        if any(argument in _HELP for argument in arguments):
-            say(self.help().rstrip())
+        if length := help_texts.asked_for(arguments):
+            say(self.help(length).rstrip())
             return exits.OK
         try:
-            completed = load(arguments, environ, aggregated=self.aggregated)
+            only_print, arguments = _print_config(arguments)
+            resolved, completed = load_with_sources(arguments, environ, aggregated=self.aggregated)
         except OptionsError as error:
             self._explain(error)
             return exits.USAGE
-        logs.configure(completed.general.v)
+        if only_print:
+            from clusterregistry.options import effective_config  # noqa: PLC0415 - few want this
+
+            say(effective_config.render(resolved, completed, command=self.name).rstrip())
+            return exits.OK
+        logs.configure(completed.general)
         for warning in completed.warnings:
             _log.warning(warning)
         return self._serve(completed)
@@ -65,8 +74,23 @@ class ServerCommand:
             return self._failed(str(error), error.remedy)
 
     def _failed(self, message: str, remedy: str) -> int:
-        complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
+        if logs.are_json():
+            _log.error("%s. What to do: %s", message, remedy)
+        else:
+            complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
         return exits.STARTUP
+
+
+def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether to print the configuration instead of serving, and the other arguments. Raises OptionsError."""
+    texts = [argument.partition("=") for argument in arguments]
+    try:
+        found = [BOOLEAN.parse(value if equals else "true") for name, equals, value in texts if name == _PRINT_CONFIG]
+    except ValueError as error:
+        raise OptionsError([Problem(_PRINT_CONFIG, str(error))]) from None
+    return found[-1:] == [True], [
+        each for each, (name, _, _) in zip(arguments, texts, strict=True) if name != _PRINT_CONFIG
+    ]
 
 
 def wanted(completed: CompletedOptions) -> Wanted:

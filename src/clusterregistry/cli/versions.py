@@ -1,4 +1,4 @@
-"""``clusterregistry version``."""
+"""``clusterregistry version``, and the same for the other programs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from clusterregistry.cli import exits, help_texts
 from clusterregistry.cli.printing import complain, say
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: ARG001 - as every command
-    if any(argument in {"-h", "--help"} for argument in arguments):
-        say(help_texts.VERSION.rstrip())
+def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = "clusterregistry") -> int:  # noqa: ARG001 - as every command
+    if help_texts.asked_for(arguments):
+        say(help_texts.version(program).rstrip())
         return exits.OK
     wrong = [argument for argument in arguments if argument not in {"--short", "--short=true", "--short=false"}]
     if wrong:
-        complain(*(f'clusterregistry version: unknown argument "{each}"' for each in wrong), "It knows only --short.")
+        complain(*(f'{program} version: unknown argument "{each}"' for each in wrong), "It knows only --short.")
         return exits.USAGE
     short = bool(arguments) and arguments[-1] != "--short=false"
-    say(f"v{__version__}" if short else _long())
+    say(f"v{__version__}" if short else _long(program))
     return exits.OK
 
 
-def _long() -> str:
+def _long(program: str) -> str:
     machine = f"{platform.system().lower()}/{platform.machine()}"
-    return f"clusterregistry v{__version__} ({platform.python_implementation()} {platform.python_version()}, {machine})"
+    return f"{program} v{__version__} ({platform.python_implementation()} {platform.python_version()}, {machine})"

@@ -29,6 +29,10 @@ Commands:
   upgrade    change the image: --image=IMAGE
   delete     remove it, with its data (--keep-data leaves them)
 
+Other commands:
+  crinit version       tell the version (--short: only the version)
+  crinit completion    make a script that has the shell complete commands and flags
+
 First steps:
   crinit standalone init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
   kubectl get clusters --context my-registry

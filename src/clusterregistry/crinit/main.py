@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from clusterregistry import __version__
-from clusterregistry.cli import exits
+from clusterregistry.cli import exits, versions
 from clusterregistry.cli.printing import complain, indented, say
 from clusterregistry.crinit import choosing, flags, help_texts
 from clusterregistry.crinit.commands import delete, dry_run, init, status
@@ -42,11 +41,15 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    if arguments and arguments[0] in {"version", "--version"}:
+        return versions.run(arguments[1:], environ, program="crinit")
+    if arguments and arguments[0] == "completion":
+        from clusterregistry.cli.completion import command as completion_command  # noqa: PLC0415 - few want this
+        from clusterregistry.crinit import completion  # noqa: PLC0415
+
+        return completion_command.run(arguments[1:], completion.program)
     if any(argument in _HELP for argument in arguments):
         say(help_texts.about(arguments).rstrip())
-        return exits.OK
-    if list(arguments) in (["version"], ["--version"]):
-        say(f"crinit {__version__}")
         return exits.OK
     if not arguments:
         complain("crinit: which command?", "", help_texts.PROGRAM.rstrip())

@@ -1,7 +1,7 @@
 """Reads options from a YAML file: one mapping, each key a flag's name without the dashes.
 
 Values are taken as the text that stands in the file (``08`` stays ``08``), so that a value means the same here and
-on the command line. Lists are joined with commas. An empty value counts as not given.
+on the command line. Lists are joined with commas. An empty value counts as not given, an empty list as an empty one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ def read(path: Path) -> Reading:
 
     reading = Reading()
     try:
-        root = yaml.compose(_text(path), Loader=yaml.BaseLoader)
+        text = _text(path)
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
-        reading.problems.append(Problem(str(path), f"this is not YAML: {_one_line(error)}"))
+        from clusterregistry.options import yaml_errors  # noqa: PLC0415 - only for mistakes
+
+        reading.problems.append(Problem(str(path), *yaml_errors.explain(error, text)))
     except RecursionError:
         reading.problems.append(Problem(str(path), "this is not YAML: nested too deeply"))
     except _UnreadableError as error:
@@ -61,9 +64,8 @@ def _read_root(root: Node | None, path: Path, reading: Reading) -> None:
     if root is None:
         return
     if not isinstance(root, yaml.MappingNode):
-        reading.problems.append(
-            Problem(str(path), "the file must be a mapping of options, such as `secure-port: 8443`")
-        )
+        what = "the file must be a mapping of options, such as `secure-port: 8443`"
+        reading.problems.append(Problem(str(path), what, _mapping_hint(root)))
         return
     lines: dict[str, int] = {}
     for key, value in root.value:
@@ -77,7 +79,20 @@ def _read_root(root: Node | None, path: Path, reading: Reading) -> None:
             _read_entry(key.value, value, where=where, reading=reading)
 
 
+def _mapping_hint(root: Node) -> str:
+    """What to change in a file whose content is a list or a text."""
+    import yaml  # noqa: PLC0415
+
+    if isinstance(root, yaml.SequenceNode):
+        return "this is a list: write options without the dash before them"
+    from clusterregistry.options import yaml_errors  # noqa: PLC0415 - only for mistakes
+
+    return yaml_errors.option_hint(str(root.value).split(" --")[0])
+
+
 def _read_entry(flag: str, value: Node, *, where: str, reading: Reading) -> None:
+    import yaml  # noqa: PLC0415
+
     if flag not in BY_FLAG:
         reading.refuse_unknown(flag, where=f"{flag} in {where}", shown_as=str)
         return
@@ -87,7 +102,7 @@ def _read_entry(flag: str, value: Node, *, where: str, reading: Reading) -> None
     text = _value_text(value)
     if text is None:
         reading.problems.append(Problem(where, f"{flag}: must be a single value or a list of them"))
-    elif text:
+    elif text or isinstance(value, yaml.SequenceNode):
         reading.given.append(Given(flag, text, f"{where}: {flag}"))
 
 
@@ -99,7 +114,3 @@ def _value_text(value: Node) -> str | None:
     if isinstance(value, yaml.SequenceNode) and all(isinstance(each, yaml.ScalarNode) for each in value.value):
         return ",".join(each.value for each in value.value)
     return None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from clusterregistry.options.fields import Option
 from clusterregistry.options.groups import BY_FLAG
 from clusterregistry.options.planned import INSTEAD, PLANNED
-from clusterregistry.options.problems import Problem, nearest
+from clusterregistry.options.problems import Problem
+
+COMMAND_LINE_ONLY = ("help", "print-config")
+"""Flags that say what to do instead of serving: neither the environment nor a file can give them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,20 @@ class Reading:
     given: list[Given] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def refuse_unknown(self, flag: str, *, where: str, shown_as: Callable[[str], str] = "--{}".format) -> None:
-        """Notes a name that no option has: one that is promised, or one that is wrong, with what was meant."""
+    def refuse_unknown(
+        self, flag: str, *, where: str, shown_as: Callable[[str], str] = "--{}".format, besides: Sequence[str] = ()
+    ) -> None:
+        """Notes a name that no option has: one that is promised, or one that is wrong, with what was meant.
+
+        ``besides`` are names that are known where this one was given, beside those of the options.
+        """
         if flag in PLANNED:
             hint = INSTEAD.get(flag, "")
             self.problems.append(Problem("", f"{where} is not supported yet", hint))
             return
-        near = nearest(flag, (*BY_FLAG, *PLANNED))
-        hint = f"did you mean {shown_as(near)}?" if near else ""
+        from clusterregistry.options import synonyms  # noqa: PLC0415 - only for mistakes
+
+        hint = synonyms.hint(flag, (*BY_FLAG, *PLANNED, *besides), shown_as=shown_as)
         self.problems.append(Problem("", f"unknown option {where}", hint))
 
 
@@ -62,9 +71,9 @@ def _read_flag(argument: str, rest: list[str], reading: Reading) -> None:
     flag, equals, text = argument.lstrip("-").partition("=")
     option = BY_FLAG.get(flag)
     if option is None:
-        if flag in PLANNED and not equals and rest and not rest[-1].startswith("-"):
-            rest.pop()  # its value: one complaint about a flag is enough
-        reading.refuse_unknown(flag, where=argument.partition("=")[0])
+        if not equals and rest and not rest[-1].startswith("-"):
+            rest.pop()  # its value, since there are no other arguments: one complaint about a flag is enough
+        reading.refuse_unknown(flag, where=argument.partition("=")[0], besides=COMMAND_LINE_ONLY)
         return
     value = text if equals else _following_value(option, rest)
     if value is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from clusterregistry.options.fields import option
-from clusterregistry.options.kinds import FILE, VERBOSITY
+from clusterregistry.options.kinds import FILE, VERBOSITY, choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,4 +29,11 @@ class GeneralOptions:
         help="How much the log tells: 0 is for operators, 1 and more for those who look for a fault. "
         "A bare `-v` means 1.",
         example="-v",
+    )
+    logging_format: Literal["text", "json"] = option(
+        "text",
+        kind=choice("text", "json"),
+        help="How the log is written on standard error: `text` for people, or `json`, one object a line with the keys "
+        "of kube-apiserver's logs (`ts`, `caller`, `msg`, `v`, `err`).",
+        example="--logging-format=json",
     )

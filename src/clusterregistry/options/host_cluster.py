@@ -113,19 +113,20 @@ def warnings(host: HostCluster | None, proxy_ca_file: Path | None) -> tuple[str,
     return (f"{why}. Give --requestheader-client-ca-file, or leave --authentication-skip-lookup out",)
 
 
-_OURS = frozenset({"client_ca_file", "anonymous_auth", "authorization_filtered_lists", "api_audiences", *DEFAULTS})
+OURS = frozenset({"client_ca_file", "anonymous_auth", "authorization_filtered_lists", "api_audiences", *DEFAULTS})
 """What of authentication and authorization is decided here also in aggregated mode."""
 
 
 def left_to_the_host(groups: Iterable[Any]) -> list[Problem]:
     """In aggregated mode the host cluster knows users and their rights: whatever says something else is refused."""
     why = "is only for `clusterregistry standalone`: here the host cluster says who users are and what they may do"
-    return [problem for group in groups for problem in _given(group, why, except_for=_OURS)]
+    return [problem for group in groups for problem in _given(group, why, except_for=OURS)]
 
 
 def misplaced(options: HostClusterOptions) -> list[Problem]:
     """What was given to a server that is on its own."""
-    return list(_given(options, "is only for `clusterregistry aggregated`: there is no host cluster here"))
+    own = "the kubeconfig for this server is written to DATA_DIR/admin.kubeconfig"
+    return list(_given(options, f"is only for `clusterregistry aggregated`: there is no host cluster here, and {own}"))
 
 
 def _given(group: Any, why: str, *, except_for: frozenset[str] = frozenset()) -> Iterator[Problem]:

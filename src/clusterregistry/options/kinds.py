@@ -23,7 +23,7 @@ class Kind(Generic[T]):
     ``bare`` is what a flag without a value means; None when the value must follow. ``takes_next`` says whether a flag
     that may stand bare takes the next argument for its value. ``empty_is_default``: an empty value takes back what
     a weaker source gave. ``repeatable``: a flag that is given several times counts in all its places, and the value is
-    a tuple.
+    a tuple. ``choices`` are the words that there are, where these are few.
     """
 
     metavar: str
@@ -33,6 +33,7 @@ class Kind(Generic[T]):
     takes_next: Callable[[str], bool] = lambda _: False
     empty_is_default: bool = False
     repeatable: bool = False
+    choices: tuple[str, ...] = ()
 
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -79,12 +80,13 @@ def _bounded(seconds: float, text: str) -> float:
 
 
 def shown_duration(seconds: float) -> str:
-    """Seconds as Go would write them: ``1h30m0s`` without the parts that are nothing."""
+    """Seconds as Go would write them, to the nanosecond: ``1h30m0s`` without the parts that are nothing."""
     if seconds <= 0:
         return "0s"
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
-    parts = (f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else "", f"{left:g}s" if left else "")
+    exact = f"{left:.9f}".rstrip("0").rstrip(".")
+    parts = (f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else "", f"{exact}s" if left else "")
     return "".join(parts)
 
 
@@ -147,4 +149,4 @@ def choice(*allowed: Word, later: tuple[str, ...] = ()) -> Kind[Word]:
             raise ValueError(f"{text} is not supported yet: use {' or '.join(allowed)}")
         raise ValueError(f'"{text}" is not one of {", ".join(allowed)}')
 
-    return Kind(metavar="|".join(allowed), parse=parse)
+    return Kind(metavar="|".join(allowed), parse=parse, choices=tuple(allowed))

@@ -7,11 +7,21 @@ from collections.abc import Mapping, Sequence
 from clusterregistry.options import host_cluster
 from clusterregistry.options.completing import CompletedOptions, complete
 from clusterregistry.options.problems import OptionsError
-from clusterregistry.options.resolving import resolve
+from clusterregistry.options.resolving import Resolved, resolve
 
 
 def load(arguments: Sequence[str], environ: Mapping[str, str], *, aggregated: bool = False) -> CompletedOptions:
     """The options of a command line, an environment and a file, checked for standalone or for aggregated mode.
+
+    Raises OptionsError, as ``load_with_sources``.
+    """
+    return load_with_sources(arguments, environ, aggregated=aggregated)[1]
+
+
+def load_with_sources(
+    arguments: Sequence[str], environ: Mapping[str, str], *, aggregated: bool = False
+) -> tuple[Resolved, CompletedOptions]:
+    """The same, and what was given where.
 
     Raises OptionsError with all that is wrong: what could be read is checked also when something else could not, so
     that an operator corrects a command line once.
@@ -23,4 +33,4 @@ def load(arguments: Sequence[str], environ: Mapping[str, str], *, aggregated: bo
         raise OptionsError((*resolved.problems, *error.problems)) from None
     if resolved.problems:
         raise OptionsError(resolved.problems)
-    return completed
+    return resolved, completed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterregistry.options.fields import Option
 from clusterregistry.options.groups import BY_FLAG, BY_GROUP, title
@@ -12,20 +13,33 @@ from clusterregistry.options.planned import PLANNED
 _INDENT = " " * 6
 
 
-def help_text(width: int) -> str:
+def help_text(width: int, groups: Mapping[str, Sequence[Option]] = BY_GROUP) -> str:
     """All options by group, for a terminal."""
-    return "\n".join(line for name in BY_GROUP for line in _group_help(name, width))
+    return "\n".join(line for name, options in groups.items() for line in _group_help(name, options, width))
 
 
-def _group_help(name: str, width: int) -> Iterator[str]:
+def short_help(options: Iterable[Option], width: int) -> str:
+    """Some options, each with the first sentence of its help."""
+    return "\n".join(line for option in options for line in _option_help(option, _first_sentence(option), width))
+
+
+def _group_help(name: str, options: Iterable[Option], width: int) -> Iterator[str]:
     yield f"{title(name)}:"
-    for option in BY_GROUP[name]:
-        yield f"  {_signature(option)}"
-        text = f"{option.details.help} Default: {option.default_text}."
-        yield from textwrap.wrap(
-            text.replace("`", ""), width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
-        )
+    for option in options:
+        yield from _option_help(option, option.details.help, width)
     yield ""
+
+
+def _option_help(option: Option, text: str, width: int) -> Iterator[str]:
+    yield f"  {_signature(option)}"
+    described = f"{text} Default: {option.default_text}.".replace("`", "")
+    yield from textwrap.wrap(
+        described, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
+    )
+
+
+def _first_sentence(option: Option) -> str:
+    return re.split(r"(?<=\.) ", option.details.help, maxsplit=1)[0]
 
 
 def _signature(option: Option) -> str:
@@ -53,6 +67,14 @@ times of the webhooks' caches, which are those of the host cluster's answers the
 
 Durations are written like `30s`, `5m` or `1h30m`; a plain number means seconds. Unknown names and bad values, wherever
 they come from, are all named at once, and the program ends with exit status 2.
+
+Two flags say what to do instead of starting, and stand on the command line only: `--help` shows the first flags that
+one needs, `--help=all` every one; `--print-config` prints the configuration in effect as a YAML file that `--config`
+takes, with where each value comes from (flag, environment, file or default), and what follows from it as comments.
+No secrets are in it, only the names of files.
+
+`clusterregistry completion bash|zsh|fish` makes a script that has the shell complete commands, flags and their values;
+`clusterregistry completion --help` says where to put it.
 """
 
 _FOOTER = """\

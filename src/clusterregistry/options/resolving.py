@@ -15,10 +15,14 @@ from clusterregistry.options.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Options, and what was wrong with what was given. A bad value leaves its default in place."""
+    """Options, and what was wrong with what was given. A bad value leaves its default in place.
+
+    ``sources`` says by field where a value comes from, such as ``flag --secure-port``; defaults are not in it.
+    """
 
     options: Options
     problems: tuple[Problem, ...]
+    sources: Mapping[str, str]
 
 
 def resolve(
@@ -33,16 +37,18 @@ def resolve(
     """
     problems: list[Problem] = []
     values: dict[str, Any] = dict(defaults or {})
+    sources: dict[str, str] = {}
     # The weaker come first, so that the stronger overwrite them. The file is the weakest, but which one it is the
     # others say.
     stronger = [environment.read(environ), flags.read(arguments)]
-    for reading in (_file_named_by(stronger), *stronger):
+    for source, reading in zip(("file", "environment", "flag"), (_file_named_by(stronger), *stronger), strict=True):
         problems.extend(reading.problems)
         seen: set[str] = set()
         for given in reading.given:
             _take(given, values, problems, again=given.flag in seen)
+            sources[BY_FLAG[given.flag].field] = f"{source} {given.where.removesuffix(f': {given.flag}')}"
             seen.add(given.flag)
-    return Resolved(_grouped(values), tuple(problems))
+    return Resolved(_grouped(values), tuple(problems), sources)
 
 
 def _file_named_by(readings: Sequence[Reading]) -> Reading:

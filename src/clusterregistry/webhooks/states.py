@@ -14,17 +14,17 @@ class State:
     """
 
     def __init__(self, name: str, *, consequence: str, at_first: str = "") -> None:
-        self._name, self._consequence = name, consequence
+        self.name, self._consequence = name, consequence
         self._failing, self._problem = False, at_first
 
     def failed(self, why: object) -> None:
         if not self._failing:
-            _log.warning("%s fails: %s; %s", self._name, why, self._consequence)
+            _log.warning("%s fails: %s; %s", self.name, why, self._consequence)
         self._failing, self._problem = True, str(why) or "no answer"
 
     def worked(self) -> None:
         if self._failing:
-            _log.info("%s answers again", self._name)
+            _log.info("%s answers again", self.name)
         self._failing, self._problem = False, ""
 
     def problem(self) -> str:

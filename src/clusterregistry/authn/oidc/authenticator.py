@@ -75,6 +75,22 @@ class IssuedTokens:
         self._users.keep(fingerprint(token.text), user, until=ends)
         return user
 
+    def refusal(self, text: str) -> str:
+        """Why a token is not good here. Checks it once more, as the reason was not kept."""
+        token = tokens.parse(text) if usable(text) else None
+        if token is None:
+            return "it is no JWT as OpenID Connect has them"
+        if token.issuer != self._settings.url:
+            return "its issuer is not that of --oidc-issuer-url"
+        try:
+            keys.check_header(token, self._settings.algorithms)
+            claims.check(token.claims, self._settings, now=self._clock())
+            if self._issuer.keys.has_signed(token):
+                claims.user_of(token.claims, self._settings)
+        except Refused as why:
+            return f"OpenID Connect: {why}"
+        return "OpenID Connect: none of the issuer's keys has signed it"
+
     def _log(self, why: str) -> None:
         if not self._logged.get(why):
             self._logged.keep_for(why, True, seconds=LOG_SECONDS)

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from clusterregistry.cli import logs
+from clusterregistry.options import synonyms
 from clusterregistry.options.completing import CompletedOptions, complete
 from clusterregistry.options.fields import Option, options_of
+from clusterregistry.options.general import GeneralOptions
 from clusterregistry.options.groups import BY_FLAG, Options
 from clusterregistry.options.kinds import FILE
-from clusterregistry.options.problems import OptionsError, Problem, nearest
+from clusterregistry.options.problems import OptionsError, Problem
 from clusterregistry.options.resolving import resolve
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.locations import DATABASE
@@ -96,14 +98,14 @@ def read(
         raise OptionsError([*problems, *error.problems]) from None
     if problems:
         raise OptionsError(problems)
-    _configure_logging(resolved.options.general.v)
+    _configure_logging(resolved.options.general)
     return CommandLine(own=own(**reader.values), operands=files, server=server)
 
 
-def _configure_logging(verbosity: int) -> None:
+def _configure_logging(general: GeneralOptions) -> None:
     """A command answers in its own words: what the layers below tell the log is for those who ask."""
-    logs.configure(verbosity)
-    if not verbosity:
+    logs.configure(general)
+    if not general.v:
         logging.getLogger("clusterregistry").setLevel(logging.WARNING)
 
 
@@ -160,7 +162,7 @@ class _Reader:
         flag = ALIASES.get(typed, typed)
         option = self.own.get(flag) or self.server.get(flag)
         if option is None:
-            self._unknown(shown, typed)
+            self._unknown(shown, typed, rest, has_value=bool(equals))
             return
         value = text if equals else _following_value(option, rest)
         if value is None:
@@ -176,9 +178,12 @@ class _Reader:
         except ValueError as error:
             self.problems.append(Problem(where, str(error)))
 
-    def _unknown(self, shown: str, typed: str) -> None:
-        near = nearest(typed, (*map(shown_flag, self.own), *self.server))
-        self.problems.append(Problem("", f"unknown option {shown}", f"did you mean --{near}?" if near else ""))
+    def _unknown(self, shown: str, typed: str, rest: list[str], *, has_value: bool) -> None:
+        known = {**{shown_flag(flag): option for flag, option in self.own.items()}, **self.server}
+        self.problems.append(Problem("", f"unknown option {shown}", synonyms.hint(typed, known)))
+        meant = known.get(synonyms.meant(typed, known))
+        if meant is not None and not has_value:
+            _following_value(meant, rest)  # belongs to the mistake that is named already
 
 
 def shown_flag(flag: str) -> str:

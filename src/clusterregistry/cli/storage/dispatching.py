@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from clusterregistry.cli import exits
+from clusterregistry.cli.help_texts import asked_for
 from clusterregistry.cli.printing import complain, indented, say
 from clusterregistry.cli.storage import backing_up, checking, copying, help_texts, measuring, restoring
 from clusterregistry.options.problems import OptionsError, nearest
@@ -17,7 +18,6 @@ COMMANDS: dict[str, Callable[[Sequence[str], Mapping[str, str]], int]] = {
     "stats": measuring.run,
     "copy": copying.run,
 }
-_HELP = {"-h", "--help", "-help"}
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -25,7 +25,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     named = next(iter(arguments), "")
     if named in COMMANDS:
         return _run(named, arguments[1:], environ)
-    if named in _HELP or (named == "help" and not arguments[1:]):
+    if asked_for(arguments[:1]) or (named == "help" and not arguments[1:]):
         say(help_texts.STORAGE.rstrip())
         return exits.OK
     if named == "help":
@@ -34,7 +34,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _run(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    if any(argument in _HELP for argument in arguments):
+    if asked_for(arguments):
         say(help_texts.of(name).rstrip())
         return exits.OK
     try:

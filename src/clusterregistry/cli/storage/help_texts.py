@@ -139,12 +139,25 @@ _SHORT = {"output": "-o, ", "v": "-v, "}
 _INDENT = " " * 6
 
 
+NAMES = tuple(_TEXTS)
+
+
 def of(name: str) -> str:
     """The help of one command."""
-    text, own = _TEXTS[name]
+    return _TEXTS[name][0] + "\nFlags:\n" + "\n".join(_described(each) for each in options(name)) + "\n"
+
+
+def options(name: str) -> list[Option]:
+    """All that a command takes: its own, and those of the server that say where the data is."""
+    own = _TEXTS[name][1]
     flags = (*ETCD_FLAGS, *SERVER_FLAGS) if own is CopyOptions else SERVER_FLAGS
-    options = [*options_of(own), *(BY_FLAG[flag] for flag in flags)]
-    return text + "\nFlags:\n" + "\n".join(_described(each) for each in options) + "\n"
+    return [*options_of(own), *(BY_FLAG[flag] for flag in flags)]
+
+
+def summary(name: str) -> str:
+    """What a command does, from the list of commands."""
+    line = next(line for line in STORAGE.splitlines() if line.startswith(f"  {name} "))
+    return line.removeprefix(f"  {name}").strip().removeprefix("FILE").removeprefix("[FILE]").strip()
 
 
 def _described(option: Option) -> str:

@@ -1,4 +1,4 @@
-"""Establishes who is asking. Raises 401.
+"""Establishes who is asking. Raises 401, and has credentials that are refused logged.
 
 What a client said of itself ends here: credentials, and the headers of front proxies whether they counted or not, are
 taken from the request, so that nobody further inwards can mistake or leak them.
@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.authn.interface import Authenticator, Outcome
+from clusterregistry.authn.refusals import CredentialRefused
 from clusterregistry.authn.request_headers import ProxyHeaders
 from clusterregistry.authn.users import User
 from clusterregistry.handlers.header_names import HeaderNames
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply
 from clusterregistry.serving.interface import Filter, Handler, answered
+from clusterregistry.serving.refused_credentials import RefusedCredentials
 
 _STANDARD = ProxyHeaders()
 
@@ -27,11 +29,15 @@ def usual_headers() -> ProxyHeaders:
 
 def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHeaders] = usual_headers) -> Filter:
     """``proxy_headers`` are those that count just now."""
-    claims = _Claims(proxy_headers)
+    claims, refusals = _Claims(proxy_headers), RefusedCredentials()
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            outcome = authenticator.authenticate(request)
+            try:
+                outcome = authenticator.authenticate(request)
+            except CredentialRefused as refused:
+                refusals.note(refused, request.client_address)
+                raise
             if isinstance(outcome, User):
                 request.user = outcome
                 request.drop_headers(claims())
@@ -41,7 +47,11 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
             return handle_later(request, outcome)
 
         async def handle_later(request: Request, asked: Awaitable[Outcome]) -> Answer:
-            request.user = await asked
+            try:
+                request.user = await asked
+            except CredentialRefused as refused:
+                refusals.note(refused, request.client_address)
+                raise
             if request.user is None:
                 raise errors.unauthorized()
             request.drop_headers(claims())

@@ -18,6 +18,10 @@ _NO_ROOM = 64 * 1024
 _FULL = ("the disk is full", "free some space on that disk: writes then work again")
 _CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
 RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
+_REPLACE = (
+    "restore a backup: `clusterregistry storage restore FILE` with the same --data-dir keeps this file beside it. "
+    "If this is the wrong place, name the right one"
+)
 
 _EXPLANATIONS = {
     sqlite3.SQLITE_FULL: _FULL,
@@ -28,7 +32,10 @@ _EXPLANATIONS = {
     sqlite3.SQLITE_PERM: ("access is denied", "check the permissions of the file and its directory"),
     sqlite3.SQLITE_IOERR: ("the disk reports an error", "check the disk and the kernel's log"),
     sqlite3.SQLITE_CORRUPT: ("the file is damaged", RESTORE),
-    sqlite3.SQLITE_NOTADB: ("the file is not an SQLite database", "move it away or name another one"),
+    sqlite3.SQLITE_NOTADB: (
+        "the file is not an SQLite database: it is damaged, or something else was written there",
+        _REPLACE,
+    ),
 }
 """By SQLite's code: what it means, and what an operator can do."""
 

@@ -19,7 +19,7 @@ from clusterregistry.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.backing_up import complete_copy, put_in_place, sync_directory
 from clusterregistry.storage.sqlite.checking import Progress
-from clusterregistry.storage.sqlite.failures import translated
+from clusterregistry.storage.sqlite.failures import translated, unavailable
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.measuring import newest_revision
 
@@ -61,9 +61,13 @@ def restore(backup: Path, path: Path, *, now: datetime, check: Check, progress: 
 
 
 def _check_backup(backup: Path, path: Path) -> None:
-    with translated(backup), closing(schema.connect_reader(backup)):
-        if path.exists() and backup.samefile(path):
-            raise StorageUnavailable(f"{backup} is the database itself", remedy="name a backup of it")
+    try:
+        with closing(schema.connect_reader(backup)):
+            if path.exists() and backup.samefile(path):
+                raise StorageUnavailable(f"{backup} is the database itself", remedy="name a backup of it")
+    except (sqlite3.Error, OSError) as error:
+        remedy = "nothing was changed; name a file that `clusterregistry storage backup` has made"
+        raise StorageUnavailable(str(unavailable(backup, error)), remedy=remedy) from error
 
 
 def _claim(path: Path) -> FileLock:

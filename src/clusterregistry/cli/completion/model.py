@@ -1,0 +1,106 @@
+"""What a shell has to know of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusterregistry.options.fields import Option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag. ``metavar`` is empty for one that stands without a value; a boolean may have one behind ``=``."""
+
+    name: str
+    help: str = ""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    is_list: bool = False
+    """Whether several values may stand behind each other, with commas."""
+
+    @property
+    def spelled(self) -> str:
+        return f"-{self.name}" if len(self.name) == 1 else f"--{self.name}"
+
+    @property
+    def takes_value(self) -> bool:
+        return bool(self.metavar) and not self.is_boolean
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.metavar == "BOOL"
+
+    @property
+    def completes_files(self) -> bool:
+        return self.metavar == "FILE"
+
+    @property
+    def completes_directories(self) -> bool:
+        return self.metavar == "DIR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, or the program itself. What follows it is one of its ``commands``, or a file where it takes one."""
+
+    name: str
+    help: str = ""
+    flags: tuple[Flag, ...] = ()
+    commands: tuple[Command, ...] = ()
+    takes_file: bool = False
+
+    def walk(self, path: str = "") -> Iterator[tuple[str, Command]]:
+        """Every command below, with its path, such as ``/storage/backup``; the program itself has an empty one."""
+        yield path, self
+        for each in self.commands:
+            yield from each.walk(f"{path}/{each.name}")
+
+
+HELP = Flag(name="help", help="Show help")
+SHORT = Flag(name="short", help="Only the version, for scripts")
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completion_command() -> Command:
+    """``completion`` itself, which every program has."""
+    return Command(
+        name="completion",
+        help="make a script that has the shell complete commands and flags",
+        flags=(HELP,),
+        commands=tuple(Command(name=shell, help=f"for {shell}", flags=(HELP,)) for shell in SHELLS),
+    )
+
+
+def flag_of(option: Option, *, name: str = "", choices: tuple[str, ...] = ()) -> Flag:
+    """The flag of an option; ``choices`` are the words that a list may hold."""
+    kind = option.details.kind
+    return Flag(
+        name=name or option.flag,
+        help=option.details.help,
+        metavar=kind.metavar if kind.bare is None or kind.metavar == "BOOL" else "",
+        choices=choices or kind.choices,
+        is_list=bool(choices),
+    )
+
+
+def values_by_flag(program: Command) -> dict[str, Flag]:
+    """Every flag that takes a value. A name means the same wherever it stands: raises ValueError where it does not."""
+    found: dict[str, Flag] = {}
+    for path, command in program.walk():
+        for flag in command.flags:
+            if not flag.metavar:
+                continue
+            known = found.setdefault(flag.name, flag)
+            if (known.metavar, known.choices) != (flag.metavar, flag.choices):
+                raise ValueError(f"{path} has another --{flag.name} than the rest of {program.name}")
+    return found
+
+
+def summary(text: str) -> str:
+    """The beginning of a help text that fits beside a flag."""
+    sentence = text.replace("`", "").partition(". ")[0].rstrip(".")
+    return sentence if len(sentence) <= _MOST_CHARACTERS else f"{sentence[: _MOST_CHARACTERS - 3].rstrip()}..."
+
+
+_MOST_CHARACTERS = 70

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clusterregistry.cli.completion import registry
+from clusterregistry.cli.completion.model import SHELLS, Command, Flag, values_by_flag
+from clusterregistry.cli.main import COMMANDS, main
+from clusterregistry.crinit import completion as crinit
+from clusterregistry.crinit import flags as crinit_flags
+from clusterregistry.crinit.main import main as crinit_main
+from clusterregistry.options.flags import COMMAND_LINE_ONLY
+from clusterregistry.options.groups import BY_FLAG
+
+Output = pytest.CaptureFixture[str]
+PROGRAMS = {"clusterregistry": main, "crinit": crinit_main}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_prints_a_script_for_every_shell(name: str, shell: str, capsys: Output) -> None:
+    assert PROGRAMS[name](["completion", shell], {}) == 0
+    assert f"{shell} completion for {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_says_how_to_install_it(name: str, capsys: Output) -> None:
+    for arguments in (["completion", "--help"], ["completion", "bash", "-h"]):
+        assert PROGRAMS[name](arguments, {}) == 0
+        text = capsys.readouterr().out
+        for shell in SHELLS:
+            assert re.search(rf"{name} completion {shell}\b.*(>|source)|source <\({name} completion {shell}", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "for which shell? bash, zsh, fish"),
+        (["zhs"], "did you mean zsh?"),
+        (["/bin/bash"], "did you mean bash?"),
+        (["powershell"], "there are bash, zsh, fish"),
+        (["bash", "zsh"], 'unexpected argument "zsh"'),
+    ],
+)
+def test_another_shell_is_a_mistake(arguments: list[str], complaint: str, capsys: Output) -> None:
+    assert main(["completion", *arguments], {}) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert complaint in captured.err
+
+
+def test_every_command_and_every_flag_is_described() -> None:
+    described = registry.program()
+    assert {each.name for each in described.commands} == {*COMMANDS, "help"}
+    known = {flag.name for _, command in described.walk() for flag in command.flags}
+    assert {*BY_FLAG, *COMMAND_LINE_ONLY, "force", "full", "output", "from", "to", "merge", "short"} <= known
+    deployed = {flag.name for _, command in crinit.program().walk() for flag in command.flags}
+    assert {flag.name for flag in crinit_flags.FLAGS} <= deployed
+
+
+def test_a_flag_that_means_two_things_is_a_fault_of_ours() -> None:
+    one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in ("aB", "cD"))
+    with pytest.raises(ValueError, match="another --x"):
+        values_by_flag(Command(name="p", commands=(one, other)))
