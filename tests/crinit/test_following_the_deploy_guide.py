@@ -45,7 +45,6 @@ def outcomes(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
                     kubectl=real_programs.kubectl(real_programs.KUBECTLS[-1]),
                     stand_ins={"https://my-cluster.example.com:6443": f"https://127.0.0.1:{host.port}"},
                     also={"helm": f'#!/bin/sh\nexec {_helm()} "$@"\n'},
-                    installed=True,
                 ),
             )
         )
