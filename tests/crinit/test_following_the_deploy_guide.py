@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-import clusterregistry
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
 from tests.docs import following, markdown
-from tests.docs.following import Outcome, Step
+from tests.docs.following import Outcome, Step, Surroundings
 from tests.e2e import real_programs
 from tests.e2e.host_clusters import HostCluster
 from tools import programs
@@ -24,11 +22,6 @@ STEPS = following.steps(markdown.blocks(markdown.page("docs/guides/deploy.md")))
 RUN = [step for step in STEPS if not step.commands.not_run]
 CONTEXT, NAMESPACE = "my-cluster", "clusterregistry"
 
-_SOURCES = Path(clusterregistry.__file__).parents[1]
-_CRINIT = f"""\
-#!/bin/sh
-PYTHONPATH={_SOURCES} exec {sys.executable} -m clusterregistry.crinit "$@"
-"""
 _VARYING = (
     (r"127\.0\.\d+\.\d+", "192.0.2.10"),  # of a load balancer
     (r"(?<=: )v1\.\d+\.\d+(?= \()", "v1.36.0"),  # of the host cluster
@@ -48,9 +41,11 @@ def outcomes(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         reader = stack.enter_context(
             following.reader(
                 home,
-                kubectl=real_programs.kubectl(real_programs.KUBECTLS[-1]),
-                stand_ins={"https://my-cluster.example.com:6443": f"https://127.0.0.1:{host.port}"},
-                also={"crinit": _CRINIT, "helm": f'#!/bin/sh\nexec {_helm()} "$@"\n'},
+                Surroundings(
+                    kubectl=real_programs.kubectl(real_programs.KUBECTLS[-1]),
+                    stand_ins={"https://my-cluster.example.com:6443": f"https://127.0.0.1:{host.port}"},
+                    also={"helm": f'#!/bin/sh\nexec {_helm()} "$@"\n'},
+                ),
             )
         )
         _kubeconfig(host, home)

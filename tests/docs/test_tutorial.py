@@ -6,15 +6,16 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.docs import following, markdown
-from tests.docs.following import Outcome, Step
-from tests.remote_servers import Authority, IssuerServer
-from tests.storage.etcd_servers import EtcdCluster, Settings
+from tests.docs.following import Outcome, Step, Surroundings
+from tests.docs.markdown import Block
+from tests.docs.other_servers import OTHERS
 from tools import programs
 from tools.conformance import GUIDE_RELEASES
 
@@ -25,24 +26,32 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),
-    "docs/guides/security/filtered-lists.md": (OLDEST, NEWEST),
-    "docs/guides/security/oidc.md": (NEWEST,),
-    "docs/guides/security/roles.md": (OLDEST, NEWEST),
-    "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/security/certificates.md": (NEWEST,),
+    "docs/guides/security/filtered-lists.md": (OLDEST, NEWEST),
+    "docs/guides/security/limits.md": (NEWEST,),
+    "docs/guides/security/oidc.md": (NEWEST,),
+    "docs/guides/security/reviews.md": (NEWEST,),
+    "docs/guides/security/roles.md": (OLDEST, NEWEST),
+    "docs/guides/security/webhooks.md": (NEWEST,),
+    "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/storage.md": (NEWEST,),
+    "docs/start.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""
 
 IN_A_CLUSTER = {"docs/guides/deploy.md"}
 """Those whose reader has a cluster to deploy into: `make e2e` runs them, in tests/crinit."""
 
-WITH_ETCD = {"docs/guides/storage.md"}
-"""Those whose reader has two etcds: one on this machine, and one that asks for certificates."""
-
-WITH_ISSUER = {"docs/guides/security/oidc.md"}
-"""Those whose reader has an OpenID Connect issuer, and a token of it."""
+NOT_RUN = {
+    "docs/guides/access.md": {"takes a name of the machine"},
+    "docs/guides/docker.md": {"takes a Docker daemon"},
+    "docs/guides/security/aggregated.md": {"takes a host cluster"},
+    "docs/guides/systemd.md": {"takes root and systemd"},
+    "docs/start.md": {"takes a wheel and a package index"},
+}
+"""Blocks that cannot be run here, by the reasons that the documents give for them."""
 
 NOT_EVERYWHERE = ("curl", "jq", "openssl", "sqlite3")
 """Programs that a reader of these documents has, but a machine that runs the tests may lack."""
@@ -59,7 +68,8 @@ pytestmark = [
 
 
 def steps_of(document: str) -> list[Step]:
-    return following.steps(markdown.blocks(markdown.page(document)))
+    found = following.steps(markdown.blocks(markdown.page(document)))
+    return [step for step in found if not step.commands.not_run]
 
 
 def missing_program(step: Step) -> str:
@@ -89,40 +99,28 @@ def followed_with(tmp_path_factory: pytest.TempPathFactory) -> FollowedWith:
 
 
 def follow(document: str, release: str, home: Path) -> list[Outcome | None]:
-    kubectl = programs.fetch(programs.find(f"kubectl-{release}"))
     with ExitStack() as stack:
-        stand_ins = stack.enter_context(etcds(home)) if document in WITH_ETCD else {}
-        stand_ins |= stack.enter_context(issuer(home)) if document in WITH_ISSUER else {}
-        reader = stack.enter_context(following.reader(home, kubectl=kubectl, stand_ins=stand_ins))
+        directory = home / "cluster-registry"
+        directory.mkdir()
+        others = OTHERS.get(document)
+        surroundings = Surroundings(
+            kubectl=kubectl(release),
+            directory=directory,
+            installed=has_installed(document, release),
+            stand_ins=stack.enter_context(others(home, directory)) if others else {},
+        )
+        reader = stack.enter_context(following.reader(home, surroundings))
         return [None if missing_program(step) else reader.follow(step.commands) for step in steps_of(document)]
 
 
-@contextmanager
-def etcds(home: Path) -> Iterator[dict[str, str]]:
-    """Servers in place of those that the text names; the certificates are where the reader is."""
-    own, guarded = home / ".etcd", home / ".guarded-etcd"
-    own.mkdir()
-    guarded.mkdir()
-    with EtcdCluster(own) as etcd, EtcdCluster(guarded, Settings(client_certificates=True)) as secured:
-        files = {"etcd-ca.crt": "ca.pem", "client.crt": "client.pem", "client.key": "client-key.pem"}
-        for name, made in files.items():
-            shutil.copy(guarded / made, home / name)
-        yield {
-            "https://etcd.example.com:2379": secured.endpoints[0],
-            "127.0.0.1:2379": etcd.endpoints[0].removeprefix("http://"),
-        }
+def has_installed(document: str, release: str) -> bool:
+    """Where two readers follow a document, the second has no checkout, unless the document takes one."""
+    takes_checkout = any("make run" in step.commands.body for step in steps_of(document))
+    return release == NEWEST and len(FOLLOWED[document]) > 1 and not takes_checkout
 
 
-@contextmanager
-def issuer(home: Path) -> Iterator[dict[str, str]]:
-    """An issuer in place of the one that the text names; its authority and a token are where the reader is."""
-    directory = home / ".issuer"
-    directory.mkdir()
-    authority = Authority(directory)
-    shutil.copy(authority.file, home / "issuer-ca.crt")
-    with IssuerServer(authority) as server:
-        (home / "id-token").write_text(server.token(aud="clusterregistry", sub="jane", groups=["staff"]))
-        yield {"https://login.example.com": server.url}
+def kubectl(release: str) -> Path:
+    return programs.fetch(programs.find(f"kubectl-{release}"))
 
 
 @pytest.mark.parametrize(("document", "release", "number"), list(cases()))
@@ -143,7 +141,15 @@ def test_every_shell_block_is_one_that_is_run() -> None:
         for path in markdown.documents()
         if following.steps(markdown.blocks(path.read_text(encoding="utf-8")))
     }
-    assert with_shell == FOLLOWED.keys() | IN_A_CLUSTER
+    assert with_shell == FOLLOWED.keys() | IN_A_CLUSTER | NOT_RUN.keys()
+
+
+def test_what_is_not_run_has_a_known_reason() -> None:
+    reasons = {
+        document: {step.commands.not_run for step in following.steps(markdown.blocks(markdown.page(document)))} - {""}
+        for document in FOLLOWED.keys() | NOT_RUN.keys()
+    }
+    assert {document: found for document, found in reasons.items() if found} == NOT_RUN
 
 
 def test_what_is_shown_counts() -> None:
@@ -154,7 +160,73 @@ def test_what_is_shown_counts() -> None:
     assert not following.agree("replicas: 3", "replicas: 4")
 
 
-def test_a_command_that_fails_is_noticed_wherever_it_stands(tmp_path: Path) -> None:
-    block = markdown.Block(info="sh", body="false\necho still here\n", line=1)
-    with following.reader(tmp_path, kubectl=Path("/bin/true")) as reader:
-        assert reader.follow(block) == Outcome("still here\n\n", 1)
+def block(body: str, info: str = "sh") -> Block:
+    return Block(info=info, body=body, line=1)
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path) -> Surroundings:
+    return Surroundings(kubectl=Path("/bin/true"), directory=tmp_path / "checkout")
+
+
+def test_a_command_that_fails_is_noticed_wherever_it_stands(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        assert reader.follow(block("false\necho still here\n")) == Outcome("still here\n\n", 1)
+
+
+def test_a_program_that_the_document_has_not_put_on_the_path_is_not_found(
+    tmp_path: Path, surroundings: Surroundings
+) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        for command in ("clusterregistry version", "clusterregistry standalone", "crinit version"):
+            outcome = reader.follow(block(f"{command}\n"))
+            assert "command not found" in outcome.printed
+            assert outcome.failures == 1
+
+
+def test_one_line_finds_the_program_of_a_checkout_in_both_terminals(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        assert reader.follow(block(f"{following.FIND_PROGRAM}\n")).failures == 0
+        assert reader.follow(block("clusterregistry version --short\n")).failures == 0
+        assert "Ready:" in reader.follow(block("clusterregistry standalone\n")).printed
+
+
+def test_an_installed_program_is_on_the_path_of_every_terminal(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, replace(surroundings, installed=True)) as reader:
+        assert reader.follow(block("clusterregistry version --short && crinit --help\n")).failures == 0
+
+
+def test_terminals_share_nothing_but_the_disk(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        reader.follow(block(f"{following.FIND_PROGRAM}\n"))
+        reader.follow(block("WHERE=$HOME/elsewhere\nexport WHERE\n"))
+        assert reader.follow(block('echo "$WHERE"\n')).printed.strip() == "~/elsewhere"
+        started = reader.follow(block('clusterregistry standalone --data-dir="$WHERE"\n'))
+        assert "~/elsewhere" not in started.printed
+
+
+def test_a_server_that_does_not_start_is_a_failure_of_its_block(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        outcome = reader.follow(block("make run ARGS='--token-auth-file=nowhere.csv'\n"))
+        assert outcome.failures == 1
+        assert "nowhere.csv" in outcome.printed
+
+
+def test_ctrl_c_ends_the_server_before_the_next_one(tmp_path: Path, surroundings: Surroundings) -> None:
+    with following.reader(tmp_path, surroundings) as reader:
+        assert "Ready:" in reader.follow(block("make run\n")).printed
+        assert "Ready:" in reader.follow(block("make run\n")).printed
+        lock = "python3 - <<'EOF'\nimport fcntl\nfcntl.flock(open('%s'), fcntl.LOCK_EX | fcntl.LOCK_NB)\nEOF\n"
+        file = tmp_path / ".local/share/clusterregistry/registry.db.lock"
+        assert reader.follow(block(lock % file, "sh stopped")).failures == 0
+
+
+RUNS_THE_PROGRAM = re.compile(r"^(?:clusterregistry|crinit) ", re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", sorted(FOLLOWED.keys() - {"README.md"}))
+def test_a_document_that_runs_the_program_first_says_how_it_is_found(document: str) -> None:
+    bodies = [step.commands.body for step in steps_of(document)]
+    runs = next((number for number, body in enumerate(bodies) if RUNS_THE_PROGRAM.search(body)), None)
+    if runs is not None:
+        assert following.FIND_PROGRAM + "\n" in bodies[:runs]

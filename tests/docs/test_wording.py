@@ -57,7 +57,8 @@ def test_every_make_target_in_the_documents_exists() -> None:
 
 
 def test_the_readme_has_two_commands() -> None:
-    commands = {line.split("#")[0].strip() for line in markdown.blocks(markdown.page("README.md"))[0].body.splitlines()}
+    first = next(block for block in markdown.blocks(markdown.page("README.md")) if block.info == "sh")
+    commands = {line.split("#")[0].strip() for line in first.body.splitlines()}
     assert commands == {"make run", "make test"}
 
 
@@ -83,3 +84,49 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
 def test_every_release_opens_with_what_an_operator_must_know() -> None:
     for release in re.split(r"^## .*\n", markdown.page("CHANGELOG.md"), flags=re.MULTILINE)[1:]:
         assert release.strip().startswith("**What an operator must know.**")
+
+
+_COMMAND = re.compile(
+    r"^ *(?:[$#] |(?:kubectl|clusterregistry|crinit|helm|docker|make|curl|openssl|systemctl) )", re.MULTILINE
+)
+_INDENTED = re.compile(r"\n\n((?: {4}.*\n)+)")
+
+
+WITH_COMMANDS = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "reference"]
+"""What is written for readers who try it. The reference shows what programs print."""
+
+
+def unrun_commands(text: str) -> list[str]:
+    """Commands in blocks that the tests do not take for shell blocks, and so never run."""
+    blocks = markdown.blocks(text)
+    kinds = [block.info.partition(" ")[0] for block in blocks]
+    found = [
+        block.body
+        for block, kind, before in zip(blocks, kinds, ["", *kinds], strict=False)
+        if kind in {"", "console"} or (kind == "text" and before != "sh")
+    ]
+    found += _INDENTED.findall(markdown.prose(text))
+    return [line for body in found for line in body.splitlines() if _COMMAND.match(line)]
+
+
+@pytest.mark.parametrize("document", WITH_COMMANDS, ids=markdown.name_of)
+def test_every_command_is_in_a_block_that_is_run_or_says_why_not(document: Path) -> None:
+    assert unrun_commands(document.read_text(encoding="utf-8")) == []
+
+
+def test_commands_that_are_not_run_are_found() -> None:
+    assert unrun_commands("```console\n$ kubectl get clusters\n```\n") == ["$ kubectl get clusters"]
+    assert unrun_commands("```text\nclusterregistry standalone\n```\n") == ["clusterregistry standalone"]
+    assert unrun_commands("So:\n\n    kubectl get clusters\n\nThen\n") == ["    kubectl get clusters"]
+    assert unrun_commands("```sh\nkubectl get clusters\n```\n```text\nNAME  AGE\n```\n") == []
+
+
+def test_every_variable_in_the_documents_is_one_of_an_option() -> None:
+    known = set(re.findall(r"CLUSTERREGISTRY_\w+", markdown.page("docs/reference/flags.md")))
+    named = {
+        (markdown.name_of(path), variable)
+        for path in ROOT.glob("docs/**/*.md")
+        if path.parent.name != "decisions"
+        for variable in re.findall(r"CLUSTERREGISTRY_\w+", path.read_text(encoding="utf-8"))
+    }
+    assert sorted((page, variable) for page, variable in named if variable not in known) == []

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -20,12 +21,15 @@ import uvloop
 
 from clusterregistry.options import CompletedOptions
 from clusterregistry.options.host_cluster import HostCluster
+from clusterregistry.options.serving import ServingOptions
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.reloading import LiveTls, TlsFiles, keep_current
+from clusterregistry.serving import service_manager
 from clusterregistry.serving.app import Server, build
 from clusterregistry.serving.descriptors import room_for
 from clusterregistry.serving.http.server import BACKLOG, HttpServer
 from clusterregistry.serving.memory import collect_the_young, give_back_what_is_free, keep_collecting
+from clusterregistry.serving.service_manager import ServiceManager
 from clusterregistry.serving.trusting import HostsWord, tell
 from clusterregistry.startup import StartupProblem
 from clusterregistry.storage.errors import StorageUnavailable
@@ -112,7 +116,8 @@ def _tls(options: CompletedOptions) -> LiveTls:
 
 async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
     give_back_what_is_free()
-    async with build(options) as server:
+    manager = service_manager.of_environment(os.environ)
+    async with _meanwhile(manager.keep_informed()), build(options) as server:
         occasions.prepare()
         tls = _tls(options)
         tell(server.trust, tls.loaded)
@@ -125,15 +130,21 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
             _host_followed(options.host, server, tls),
             _token_file_followed(server),
         ):
-            await _until_stopped(options, server, http, on_ready=occasions.on_ready)
+            await _until_stopped(options, server, http, on_ready=occasions.on_ready, manager=manager)
 
 
 async def _until_stopped(
-    options: CompletedOptions, server: Server, http: HttpServer, *, on_ready: Callable[[], None]
+    options: CompletedOptions,
+    server: Server,
+    http: HttpServer,
+    *,
+    on_ready: Callable[[], None],
+    manager: ServiceManager,
 ) -> None:
     stop = asyncio.Event()
-    with _signals(lambda: _begin_to_stop(server, http, stop, delay=options.serving.shutdown_delay_duration)):
+    with _signals(lambda: _begin_to_stop(server, http, stop, options=options.serving, manager=manager)):
         on_ready()
+        manager.ready(f"Serving {options.server_url}")
         await stop.wait()
         server.end_watches()
         asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
@@ -193,7 +204,9 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _begin_to_stop(server: Server, http: HttpServer, stop: asyncio.Event, *, delay: float) -> None:
+def _begin_to_stop(
+    server: Server, http: HttpServer, stop: asyncio.Event, *, options: ServingOptions, manager: ServiceManager
+) -> None:
     """A second signal waits for nobody any more."""
     if server.stopping.requested:
         _log.info("stopping at once")
@@ -202,4 +215,6 @@ def _begin_to_stop(server: Server, http: HttpServer, stop: asyncio.Event, *, del
     else:
         _log.info("stopping: watches end, requests under way finish")
         server.stopping.requested = True
+        delay = options.shutdown_delay_duration
+        manager.stopping("Stopping: requests under way finish", seconds=delay + options.request_timeout)
         asyncio.get_running_loop().call_later(delay, stop.set)
