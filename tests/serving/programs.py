@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -25,13 +26,13 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 class Program:
     """``clusterregistry standalone`` in a directory of its own; can be started again there."""
 
-    def __init__(self, directory: Path, *flags: str) -> None:
+    def __init__(self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.data = directory, directory / "data"
         self.log = directory / "server.log"
         self.port = free_port()
         (directory / "tokens.csv").write_text(TOKENS)
-        self._flags = flags
+        self._flags, self._environment = flags, environment or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -43,7 +44,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": str(_SOURCES)},
+                env={**os.environ, "PYTHONPATH": str(_SOURCES), **self._environment},
             )
         self._wait_until_ready()
         return self

@@ -17,7 +17,7 @@ from pathlib import Path
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.checking import Progress, engine_problems
-from clusterregistry.storage.sqlite.failures import translated, unavailable
+from clusterregistry.storage.sqlite.failures import primary_code, translated, unavailable
 
 _PAGES = 1000
 """Copied in one go, about 4 MB: between two of them progress is told and Ctrl-C is heard."""
@@ -90,8 +90,7 @@ def _blaming(*, source: Path, target: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise unavailable(source if code in _SOURCES_FAULTS else target, error) from error
+        raise unavailable(source if primary_code(error) in _SOURCES_FAULTS else target, error) from error
 
 
 def _copy_pages(source: sqlite3.Connection, target: sqlite3.Connection, *, progress: Progress) -> None:

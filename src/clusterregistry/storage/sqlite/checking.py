@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import schema
-from clusterregistry.storage.sqlite.failures import RESTORE, translated, unavailable
+from clusterregistry.storage.sqlite.failures import RESTORE, primary_code, translated, unavailable
 
 Progress = Callable[[int, int], None]
 """Told how much of how much is done; of 0 when that is not known yet."""
@@ -195,8 +195,7 @@ def _shown(revision: int) -> str:
 
 
 def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    return primary_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _size(path: Path) -> int:

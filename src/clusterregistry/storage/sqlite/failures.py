@@ -26,7 +26,9 @@ _EXPLANATIONS = {
 }
 """By SQLite's code: what it means, and what an operator can do."""
 
-_PRIMARY_CODE = 0xFF
+_DOUBTFUL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+"""Errors that can come after a transaction is in the write-ahead log, such as that of the sync. A full disk is none of
+them: the frame that makes a transaction complete is the last one, and was not written."""
 
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
@@ -36,12 +38,21 @@ def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     return StorageUnavailable(f"{path}: {details}", remedy=remedy)
 
 
+def leaves_doubt(error: Exception) -> bool:
+    """Whether a commit that ended with this error may be found in the log after a crash."""
+    return primary_code(error) in _DOUBTFUL
+
+
+def primary_code(error: Exception) -> int:
+    """SQLite's code without its details; 0 for what is no error of SQLite."""
+    # Python's own complaints, such as that of a closed connection, have no code.
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _explained(error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError):
         return _CANNOT_OPEN
-    # Python's own complaints, such as that of a closed connection, have no code.
-    code = getattr(error, "sqlite_errorcode", 0)
-    return _EXPLANATIONS.get(code & _PRIMARY_CODE, ("", ""))
+    return _EXPLANATIONS.get(primary_code(error), ("", ""))
 
 
 @contextmanager

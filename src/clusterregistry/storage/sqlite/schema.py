@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.sqlite.failures import primary_code
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +90,9 @@ def numbers(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def probe(connection: sqlite3.Connection) -> None:
-    """Writes something that changes nothing, inside the caller's transaction: its commit tells if writes work."""
-    connection.execute("UPDATE meta SET value = value WHERE name = 'version'")
+    """Changes a number that means nothing, inside the caller's transaction: its commit tells if writes work."""
+    # One that stays the same SQLite would not write.
+    connection.execute("INSERT INTO meta VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
 
 def identify(connection: sqlite3.Connection, path: Path) -> int:
@@ -136,7 +138,20 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StorageUnavailable(f"{path}: its file system cannot hold a write-ahead log; use a local disk")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    _make_durable(connection)
     _migrate(connection, path, found)
+
+
+def _make_durable(connection: sqlite3.Connection) -> None:
+    """Has the disk take what a crash left in the log: a sync that failed before it may be why it is only there.
+
+    Syncing the log once more would not do. After a failed sync the system takes its pages for written.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    except sqlite3.Error as error:
+        if primary_code(error) != sqlite3.SQLITE_FULL:  # reads are to go on when the disk is full
+            raise
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

@@ -18,6 +18,7 @@ from clusterregistry.storage.sqlite.failures import translated
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.reading import Readers
+from clusterregistry.storage.sqlite.served_files import ServedFiles
 from clusterregistry.storage.sqlite.sweeping import sweep
 from clusterregistry.storage.sqlite.writing import Writer
 from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
@@ -32,13 +33,14 @@ class SQLiteStorage:
     """No other process writes here: once a write is answered, ``revision`` and all caches have it."""
 
     def __init__(self, path: Path, *, lock: FileLock, connection: sqlite3.Connection, live: LiveKeys) -> None:
+        files = ServedFiles(path)
         self._lock, self._live = lock, live
         self._closed = f"{path}: the store is closed"
         self._seen = SeenRevision(live.revision)
         self._publisher = Publisher()
         self._readers = Readers(path, live)
         loop = asyncio.get_running_loop()
-        self._writer = Writer(connection, path=path, live=live, loop=loop, publish=self._publish)
+        self._writer = Writer(connection, files=files, live=live, loop=loop, publish=self._publish)
         self._closing: asyncio.Future[None] | None = None
         self._damage = ""
         self._stop_checking: Callable[[], None] = lambda: None
@@ -67,10 +69,12 @@ class SQLiteStorage:
     async def current_revision(self) -> int:
         # What this process has not yet heard of has not been answered to anyone either.
         self._check_open()
+        await self._writer.go_over()
         return self._seen.value
 
     def known_revision(self) -> int | None:
-        return self._seen.value
+        """As the port says. None after a commit that may have failed or not: see ``writing``."""
+        return self._seen.value if self._writer.certain else None
 
     async def wait_for(self, revision: int) -> None:
         self._check_open()
@@ -86,11 +90,14 @@ class SQLiteStorage:
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
+        await self._writer.go_over()
         return await self._readers.get(key)
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
         """As the port says. A past revision costs a walk over the whole log."""
         self._check_open()
+        if not revision:
+            await self._writer.go_over()
         return await self._readers.list(prefix, revision=revision, after=after, limit=limit)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
