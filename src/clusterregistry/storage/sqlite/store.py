@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
@@ -15,6 +16,7 @@ from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.checking import check_at_start
 from clusterregistry.storage.sqlite.failures import translated
+from clusterregistry.storage.sqlite.inspection import inspect
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.reading import Readers
@@ -32,15 +34,15 @@ class SQLiteStorage:
     sole_writer = True
     """No other process writes here: once a write is answered, ``revision`` and all caches have it."""
 
-    def __init__(self, path: Path, *, lock: FileLock, connection: sqlite3.Connection, live: LiveKeys) -> None:
-        files = ServedFiles(path)
-        self._lock, self._live = lock, live
+    def __init__(self, path: Path, opened: _Opened) -> None:
+        live = opened.live
+        self._lock, self._live = opened.lock, live
         self._closed = f"{path}: the store is closed"
         self._seen = SeenRevision(live.revision)
         self._publisher = Publisher()
         self._readers = Readers(path, live)
         loop = asyncio.get_running_loop()
-        self._writer = Writer(connection, files=files, live=live, loop=loop, publish=self._publish)
+        self._writer = Writer(opened.connection, files=opened.files, live=live, loop=loop, publish=self._publish)
         self._closing: asyncio.Future[None] | None = None
         self._damage = ""
         self._stop_checking: Callable[[], None] = lambda: None
@@ -49,8 +51,7 @@ class SQLiteStorage:
     async def open(cls, path: Path) -> SQLiteStorage:
         """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
         loop = asyncio.get_running_loop()
-        lock, connection, live = await loop.run_in_executor(None, _open, path)
-        storage = cls(path, lock=lock, connection=connection, live=live)
+        storage = cls(path, await loop.run_in_executor(None, _open, path))
 
         def report(damage: str) -> None:
             loop.call_soon_threadsafe(storage._note_damage, damage)
@@ -173,12 +174,27 @@ class SQLiteStorage:
             raise StorageUnavailable(self._closed)
 
 
-def _open(path: Path) -> tuple[FileLock, sqlite3.Connection, LiveKeys]:
+class _Opened(NamedTuple):
+    """What a store works with."""
+
+    lock: FileLock
+    connection: sqlite3.Connection
+    live: LiveKeys
+    files: ServedFiles
+
+
+def _open(path: Path) -> _Opened:
     with translated(path):
+        claimed_before = FileLock.exists(path)
+        if not claimed_before:
+            inspect(path)  # a start that is refused does not even leave a lock file behind
         lock = FileLock(path)
         try:
+            if claimed_before:
+                inspect(path)
+            lock.sign()
             connection = schema.connect_writer(path)
-            return lock, connection, LiveKeys.load(connection)
+            return _Opened(lock, connection, LiveKeys.load(connection), ServedFiles(path))
         except BaseException:
             lock.release()
             raise
