@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -26,13 +26,16 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 class Program:
     """``clusterregistry standalone`` in a directory of its own; can be started again there."""
 
-    def __init__(self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = ()
+    ) -> None:
+        """``command`` is what runs the program, such as a shell that sets limits."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.data = directory, directory / "data"
         self.log = directory / "server.log"
         self.port = free_port()
         (directory / "tokens.csv").write_text(TOKENS)
-        self._flags, self._environment = flags, environment or {}
+        self._flags, self._environment, self._command = flags, environment or {}, command
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -40,7 +43,7 @@ class Program:
         arguments += ["--token-auth-file", str(self.directory / "tokens.csv"), *self._flags]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clusterregistry", "standalone", *arguments],
+                [*self._command, sys.executable, "-m", "clusterregistry", "standalone", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
