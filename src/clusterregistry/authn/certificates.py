@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import re
 import ssl
@@ -101,17 +102,24 @@ class Recognition(Generic[T]):
         self._read = read
         self._purpose = purpose
         self._clock = clock
-        self._seen: dict[Chain, _Found[T]] = {}
+        self._seen: dict[bytes, _Found[T]] = {}
+        """By the client's own certificate for one that counts, whatever else was sent: that there is a way from it to
+        an authority stays true. For one that does not, by a digest of all that was looked at: more may be sent another
+        time. So useless certificates that come along are not kept."""
 
     def of(self, chain: Chain) -> T:
         """The value for a client that showed these certificates. Raises ``errors.unauthorized()``."""
         now = self._clock()
-        found = self._seen.get(chain)
-        if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
-            found = self._look(chain, now)
+        found = self._remembered(chain[0], now) or self._remembered(_digest(chain), now) or self._look(chain, now)
         if found.value is None:
             raise errors.unauthorized()
         return found.value
+
+    def _remembered(self, key: bytes, now: float) -> _Found[T] | None:
+        found = self._seen.get(key)
+        if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
+            return None
+        return found
 
     def forget(self) -> None:
         """Everybody is looked at anew: what ``read`` goes by has changed."""
@@ -123,7 +131,7 @@ class Recognition(Generic[T]):
             log.info("client certificate refused as that of %s: %s", self._purpose, found.refusal)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
-        self._seen[chain] = found
+        self._seen[_digest(chain) if found.value is None else chain[0]] = found
         return found
 
     def _examine(self, chain: Chain, now: float) -> _Found[T]:
@@ -141,6 +149,14 @@ class Recognition(Generic[T]):
         except Exception as error:  # noqa: BLE001 - the library has no common error type for what is malformed
             return _Found(anchors, None, f"it cannot be read: {type(error).__name__}", now, now + REFUSED_SECONDS)
         return _Found(anchors, value, "", *paths.period(path))
+
+
+def _digest(chain: Chain) -> bytes:
+    """Stands for what is looked at of a chain."""
+    digest = hashlib.sha256()
+    for each in chain[:MAX_CHAIN]:
+        digest.update(len(each).to_bytes(4) + each)
+    return digest.digest()
 
 
 def common_name(certificate: x509.Certificate) -> str:
