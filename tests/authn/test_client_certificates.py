@@ -127,8 +127,7 @@ def test_useless_certificates_that_come_along_are_not_kept() -> None:
     assert all(len(key) == 32 for key in authenticator._recognition._seen)
     kept = len(authenticator._recognition._seen)
     for number in range(5):
-        useless = root(f"useless-{number}").der
-        authenticator.authenticate(FakeRequest(client_certificates=(good, useless)))
+        authenticator.authenticate(FakeRequest(client_certificates=(good, root(f"useless-{number}").der)))
     assert len(authenticator._recognition._seen) == kept + 1
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -87,6 +89,22 @@ def test_a_server_whose_database_is_gone_takes_no_writes_and_its_data_can_be_res
     storage(program, "restore", backup)
     with program.start().client() as again:
         assert names(again.get(CLUSTERS).expect(200)) == ["n0", "n1", "n2", "n3", "n4"]
+
+
+def test_a_file_that_another_program_still_has_open_is_no_backup(
+    program: Program, client: Client, tmp_path: Path
+) -> None:
+    """Such as a shell that was left open before a backup was restored."""
+    with contextlib.closing(sqlite3.connect(program.data / "registry.db")) as shell:
+        shell.execute("SELECT count(*) FROM log").fetchone()
+        assert names(client.get(CLUSTERS).expect(200))
+        assert program.stop() == 0
+        replace(program.data)
+        with program.start().client() as again:
+            again.post(CLUSTERS, cluster("newest")).expect(201)
+            assert "still has open" not in storage(program, "backup", str(tmp_path / "backup.db"))
+    with contextlib.closing(sqlite3.connect(tmp_path / "backup.db")) as backup:
+        assert backup.execute("SELECT count(*) FROM log WHERE key LIKE '%/newest'").fetchone() == (1,)
 
 
 def test_a_server_that_is_not_asked_for_a_write_is_not_ready_either(program: Program, client: Client) -> None:

@@ -182,7 +182,7 @@ def in_der(form: str) -> bytes:
         return serialize_key_and_certificates(b"name", key, None, None, sealed)
     old = form in {"RSA", "EC", "DSA"}
     written_as = PrivateFormat.TraditionalOpenSSL if old else PrivateFormat.PKCS8
-    return key.private_bytes(Encoding.DER, written_as, sealed if form == "encrypted" else plain)
+    return bytes(key.private_bytes(Encoding.DER, written_as, sealed if form == "encrypted" else plain))
 
 
 @cache

@@ -30,20 +30,26 @@ class OpenDatabase:
 
 
 def find_removed(path: Path) -> OpenDatabase | None:
-    """What a server has open in place of the file that is, or is not, under this name. None on other systems."""
+    """What a server has open in place of the file that is, or is not, under this name. None on other systems.
+
+    None also when a server has the present file, whoever else still has an older one: only servers have a claim on it.
+    """
     name = str(path.resolve())
-    for process in _processes():
-        files = _open_files(process)
+    servers = {pid: files for pid, files in _processes() if {f"{name}.lock", f"{name}.lock{_DELETED}"} & files.keys()}
+    if any(name in files for files in servers.values()):
+        return None
+    for pid, files in servers.items():
         database = files.get(name + _DELETED)
         if database is not None:
             log = files.get(f"{name}-wal{_DELETED}") or files.get(f"{name}-wal")
-            return OpenDatabase(pid=int(process.name), database=database, log=log)
+            return OpenDatabase(pid=pid, database=database, log=log)
     return None
 
 
-def _processes() -> Iterator[Path]:
+def _processes() -> Iterator[tuple[int, dict[str, Path]]]:
+    """Those that run, by their ids, and what they have open."""
     if _PROCESSES.is_dir():
-        yield from (entry for entry in _PROCESSES.iterdir() if entry.name.isdecimal())
+        yield from ((int(entry.name), _open_files(entry)) for entry in _PROCESSES.iterdir() if entry.name.isdecimal())
 
 
 def _open_files(process: Path) -> dict[str, Path]:
