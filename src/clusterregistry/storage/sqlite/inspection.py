@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -64,6 +63,8 @@ def _untouched(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(schema.connect_immutable(path)) as connection:
             yield connection
         return
+    import tempfile  # noqa: PLC0415 - only after a crash
+
     # Beside second names of both SQLite can make its index of the log, and what it makes or removes is there.
     with (
         tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".inspection", dir=path.parent) as directory,
