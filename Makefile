@@ -3,12 +3,11 @@
 # The Python that the system comes with, if it is new enough: distributions build theirs with profile-guided
 # optimization, and the server takes a tenth less CPU with it than with one that pyenv has built, say.
 ifndef PYTHON
-PYTHON := $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+PYTHON := $(shell /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && echo /usr/bin/python3 || echo python3)
 endif
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 ARGS ?=
 
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
@@ -24,10 +23,17 @@ E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
 BENCH_PROGRAMS := etcd-server-3.6 kube-apiserver-1.36
 # Processes that run tests: more than a small machine has cores, since half of the tests wait for other programs.
 WORKERS ?= 3
-# Pinned here and not in the lock: it makes the lock.
-PIP_TOOLS := pip-tools==7.6.2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Installs what the locks in requirements/ name; at once when it is there already.
+define install
+  @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+    || { echo "Python 3.11 or newer is needed; choose one with: make $@ PYTHON=python3.12" >&2; exit 1; }
+  @$(PYTHON) -m tools.environment --venv $(VENV) $(1)
+  @# Also where Python is told to write none (PYTHONDONTWRITEBYTECODE): without it each start takes twice as long.
+  @$(BIN)/python -m compileall -q src
+endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -37,27 +43,16 @@ help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(READY) ## Make .venv with everything that is needed, exactly as locked
-	@# Also where Python is told to write none (PYTHONDONTWRITEBYTECODE): without it each start takes twice as long.
-	@$(BIN)/python -m compileall -q src
+setup: ## Install everything that development needs into .venv, exactly as locked
+	$(call install,development)
 
-# The stamp is written last: whatever was interrupted before it is done again.
-$(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Python 3.11 or newer is needed; choose one with: make setup PYTHON=python3.12" >&2; exit 1; }
-	@rm -f $@
-	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-	  echo "==> Making $(VENV) with $$($(PYTHON) --version), $(PYTHON)"; $(PYTHON) -m venv --clear $(VENV); fi
-	@echo "==> Installing what requirements.lock names"
-	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	@echo "==> Installing cluster-registry itself, as a link to src/"
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	@touch $@
-	@echo "==> Ready: $(BIN)/clusterregistry"
+.PHONY: runtime
+runtime: ## Install only what the server needs into .venv
+	$(call install,runtime)
 
 .PHONY: run
-run: setup ## Start the registry; ARGS='--secure-port 9443' passes flags
-	$(BIN)/clusterregistry standalone $(ARGS)
+run: runtime ## Start the registry; ARGS='--secure-port 9443' passes flags
+	@$(BIN)/clusterregistry standalone $(ARGS)
 
 .PHONY: test
 test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pytest options
@@ -156,6 +151,11 @@ fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARG
 	@echo "==> Harming three members of etcd and two replicas under load"
 	@$(BIN)/python -m tests.faults.striking $(ARGS)
 
+.PHONY: soak
+soak: setup ## Put a server under steady load for an hour on each engine and look for growth; ARGS='--minutes 5 --engine sqlite'
+	@$(BIN)/python tools/programs.py fetch etcd-3.5
+	@$(BIN)/python -m tests.faults.soak $(ARGS)
+
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter
 	@echo "==> Comparing with the recordings in tests/conformance"
@@ -171,18 +171,18 @@ docs-reference: setup ## Write the reference pages anew from the code
 	@$(BIN)/python tools/reference.py $(ARGS)
 	@$(BIN)/python -m tools.skew_page
 
-# The oldest Python that is supported resolves, so that nothing it needs is missing; hashes cover all of them.
 .PHONY: lock
-lock: ## Resolve requirements.lock anew; ARGS=--upgrade takes the newest versions
-	@echo "==> Making a place for $(PIP_TOOLS)"
-	@$(PYTHON) -m venv --clear build/lock
-	@build/lock/bin/python -m pip install --quiet $(PIP_TOOLS)
-	@echo "==> Resolving"
-	@CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe \
-	  --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
-	  --extra dev --all-build-deps --output-file requirements.lock $(ARGS) pyproject.toml
-	@rm -rf build/lock
-	@echo "==> requirements.lock is written"
+lock: ## Resolve requirements/*.lock anew; ARGS=--upgrade takes the newest versions
+	@$(PYTHON) -m tools.environment lock $(ARGS)
+
+.PHONY: dist
+dist: setup ## Build the wheel and the source distribution into dist/
+	@$(BIN)/python -m tools.release dist
+
+.PHONY: release
+release: setup ## Check that a release is whole, then build all that it has into dist/: wheel, sdist, chart, checksums
+	@$(BIN)/python tools/programs.py fetch helm-4.2
+	@$(BIN)/python -m tools.release release $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built, .venv included; downloaded programs stay in their cache

@@ -21,8 +21,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from clusterregistry.authn import tokenfile, union
+from clusterregistry.authn import union
 from clusterregistry.authn.certificates import Authorities
+from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
 from clusterregistry.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.authz.rbac.rules import Rule
@@ -101,7 +102,7 @@ def chain(directory: Path, clients: Authorities) -> Handler:
             [["admin", "admin", "1", "system:masters"], ["jane", "jane", "2"], ["joe", "joe", "3"]]
         )
     authorizer = modes.in_order([modes.RBAC], policy())
-    authenticator = union.in_order(clients=clients, tokens=[tokenfile.load(tokens)], anonymous=True)
+    authenticator = union.in_order(clients=clients, tokens=[TokenFile(tokens)], anonymous=True)
 
     def innermost(_: Request) -> Response:
         return Response(200, b"", ())

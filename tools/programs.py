@@ -113,14 +113,35 @@ def ensure(name: str, say: Callable[[str], None] = print) -> pathlib.Path:
     return build(program, say=say) if program else fetch(find(name), say=say)
 
 
+def find_pip(folder: pathlib.Path) -> list[str]:
+    """The command of a pip that works: of this Python, of the python3 on the PATH, or one made in ``folder``.
+
+    An environment that only runs the server has none, nor has the Python of some distributions.
+    """
+    for python in dict.fromkeys(filter(None, (sys.executable, shutil.which("python3")))):
+        if _succeeds([python, "-m", "pip", "--version"]):
+            return [python, "-m", "pip"]
+    made = folder / "pip"
+    if _succeeds([sys.executable, "-m", "venv", str(made)]):
+        return [str(made / "bin" / "python"), "-m", "pip"]
+    raise ProgramError(
+        f"{sys.executable} has neither pip nor ensurepip: install pip (Debian and Ubuntu: apt-get install python3-pip)"
+    )
+
+
+def _succeeds(command: list[str]) -> bool:
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+
 def pip_download(package: str, folder: pathlib.Path) -> pathlib.Path:
     """Downloads one package, without what it depends on, from the package index that pip is set up with."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder), package]
+    downloads = folder / "downloads"
+    command = [*find_pip(folder), "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", "--dest", str(downloads), package]
     done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise ProgramError(f"pip could not download {package}:\n{done.stderr.strip()}")
-    return next(folder.iterdir())
+    return next(downloads.iterdir())
 
 
 def members(archive: bytes) -> Iterator[tuple[str, Callable[[], bytes]]]:

@@ -88,6 +88,46 @@ def test_what_kubectl_does_is_in_the_log(tmp_path: Path) -> None:
     assert applied["sourceIPs"] == ["127.0.0.1"]
 
 
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the kubectl programs are for linux/amd64"
+)
+def test_one_flag_records_who_changed_what(tmp_path: Path) -> None:
+    kubectl = programs.fetch(programs.find("kubectl-1.36"))
+    program = Program(tmp_path, "--audit-log-path", str(tmp_path / "audit.log"))
+    (tmp_path / "tokens.csv").chmod(0o600)
+    with program:
+        (tmp_path / "a.json").write_text(json.dumps(cluster("a")))
+
+        def run(*arguments: str) -> int:
+            command = [str(kubectl), "--kubeconfig", str(program.data / "admin.kubeconfig"), *arguments]
+            environ = {**os.environ, "HOME": str(tmp_path)}
+            silent = subprocess.DEVNULL
+            return subprocess.run(
+                command, check=False, timeout=60, env=environ, stdout=silent, stderr=silent
+            ).returncode
+
+        assert run("create", "-f", str(tmp_path / "a.json")) == 0
+        assert run("get", "clusters") == 0
+        assert run("auth", "can-i", "get", "clusters") == 0
+        assert run("label", "clusters", "a", "b=c") == 0
+        assert run("delete", "clusters", "a", "--as=jane") == 1
+        with program.client() as client:
+            headers = [("Authorization", "Bearer stolen")]
+            assert client.exchange("DELETE", path_of("a"), headers=headers, body=b"").status == 401
+            assert client.get("/metrics").status == 200
+        assert program.stop() == 0
+    assert [
+        (event["stage"], event["level"], event["user"].get("username"), event["verb"], event["responseStatus"]["code"])
+        for event in trails.events(tmp_path)
+    ] == [
+        ("ResponseComplete", "Metadata", "admin", "create", 201),
+        ("ResponseComplete", "Metadata", "admin", "patch", 200),
+        ("ResponseComplete", "Metadata", "admin", "delete", 403),
+        ("ResponseStarted", "Metadata", None, "delete", 401),
+    ]
+    assert "WARNING" not in program.logged()
+
+
 def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:
     log, size = tmp_path / "audit.log", 1024 * 1024
     log.write_bytes(b"\n" * size)

@@ -7,7 +7,6 @@ import pytest
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.errors import APIError
-from clusterregistry.authn import tokenfile
 from clusterregistry.authn.anonymous import Anonymous
 from clusterregistry.authn.bearer import BearerTokens
 from clusterregistry.authn.interface import Authenticator, AuthRequest
@@ -23,7 +22,7 @@ from tests.authn.requests import FakeRequest, with_authorization
 def tokens(tmp_path: Path) -> TokenFile:
     path = tmp_path / "tokens.csv"
     path.write_text("good,joe,1\n")
-    return tokenfile.load(path)
+    return TokenFile(path)
 
 
 def union(tokens: TokenFile, *, at: float = START + 1) -> Union:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,23 @@ EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
         {"replicas": "2", "etcd-servers": "https://etcd.example.com:2379", "etcd-cafile": "PEM"},
         {**STANDALONE, "replicas": 2, "etcd": {"servers": ["https://etcd.example.com:2379"], "ca": PEM}},
     ),
+    "no audit log, no policies": (
+        Mode.STANDALONE,
+        {"replicas": "3", "audit-log": "false", "network-policy": "false"},
+        {**STANDALONE, "replicas": 3, "audit": {"enabled": False}, "networkPolicy": {"enabled": False}},
+    ),
     "aggregated": (Mode.AGGREGATED, {}, {"mode": "aggregated"}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "3"}, {"mode": "aggregated", "replicas": 3}),
 }
 
 
-def helm(*arguments: str, stdin: str = "") -> str:
+def run_helm(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     program = programs.fetch(programs.find("helm-4.2"))
-    done = subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, check=False)
+    return subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, check=False)
+
+
+def helm(*arguments: str, stdin: str = "") -> str:
+    done = run_helm(*arguments, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -109,6 +119,12 @@ def _blank(value: Any) -> None:
             _blank(each)
 
 
+def refusal(values: dict[str, Any], *command: str) -> str:
+    done = run_helm(*(command or ("template", NAME)), str(CHART), "--values", "-", stdin=json.dumps(values))
+    assert done.returncode != 0
+    return done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("case", EQUAL)
 def test_the_chart_gives_the_same_objects_as_crinit(case: str, tmp_path: Path) -> None:
     mode, given, values = EQUAL[case]
@@ -135,3 +151,179 @@ def test_the_chart_is_of_this_version_and_passes_helms_own_check() -> None:
     assert (described["version"], described["appVersion"]) == (__version__, __version__)
     assert f"clusterregistry:{__version__}" == yaml.safe_load((CHART / "values.yaml").read_text())["image"]
     helm("lint", "--strict", str(CHART))
+
+
+@pytest.mark.parametrize(
+    "command", [("template", NAME), ("lint",), ("install", NAME, "--dry-run=client")], ids=" ".join
+)
+def test_a_mistyped_value_is_refused_by_its_name(command: tuple[str, ...]) -> None:
+    assert "additional properties 'replcias' not allowed" in refusal({"replcias": 3}, *command)
+
+
+def _with_typo(values: dict[str, Any]) -> dict[str, Any]:
+    """A value that does not exist, beside each one that does."""
+    inner = {name: _with_typo(value) for name, value in values.items() if isinstance(value, dict) and value}
+    return {**inner, "mistyped": "x"}
+
+
+def _objects(values: dict[str, Any], path: str = "") -> list[str]:
+    inner = [(f"{path}/{name}", value) for name, value in values.items() if isinstance(value, dict) and value]
+    return [path, *(each for name, value in inner for each in _objects(value, name))]
+
+
+def test_no_object_of_the_values_takes_a_value_that_it_does_not_have() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    # What is requested and limited is by names of the host cluster.
+    expected = [each for each in _objects(values) if not each.endswith(("/requests", "/limits"))]
+    assert {"", "/service", "/etcd", "/etcd/resources", "/certificates/admin", "/serviceMonitor"} <= set(expected)
+    said = refusal(_with_typo(values))
+    for path in expected:
+        assert f"at '{path}': additional properties 'mistyped' not allowed" in said
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "mode": ({"mode": "stand-alone"}, "at '/mode': value must be one of 'standalone', 'aggregated'"),
+    "a number as text": ({"replicas": "3"}, "at '/replicas': got string, want integer"),
+    "no replicas": ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
+    "service type": ({"service": {"type": "Ingress"}}, "at '/service/type': value must be one of"),
+    "node port": ({"service": {"nodePort": 70000}}, "at '/service/nodePort': maximum"),
+    "an annotation that is no text": (
+        {"service": {"annotations": {"a": True}}},
+        "at '/service/annotations/a': got boolean",
+    ),
+    "one name": ({"serverNames": "registry.example.com"}, "at '/serverNames': got string, want array"),
+    "a truth as text": ({"tokenAuth": "false"}, "at '/tokenAuth': got string, want boolean"),
+    "size": ({"persistence": {"size": "ten"}}, "at '/persistence/size'"),
+    "etcd without a scheme": ({"etcd": {"servers": ["etcd:2379"]}}, "at '/etcd/servers/0'"),
+    "a file in the place of its content": ({"certificates": {"ca": {"key": "ca.key"}}}, "at '/certificates/ca/key'"),
+    "arguments": ({"arguments": ["v=1"]}, "at '/arguments/0'"),
+    "an image with a space": ({"image": "a b"}, "at '/image'"),
+    "tolerations": (
+        {"tolerations": [{"effects": "NoSchedule"}]},
+        "at '/tolerations/0': additional properties 'effects'",
+    ),
+    "affinity of etcd": ({"etcd": {"affinity": {"nodes": {}}}}, "at '/etcd/affinity': additional properties 'nodes'"),
+    "clients": ({"networkPolicy": {"clients": [{"cidr": "10.0.0.0/8"}]}}, "'cidr' not allowed"),
+    "interval": ({"serviceMonitor": {"interval": "often"}}, "at '/serviceMonitor/interval'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_value_of_a_wrong_type_is_refused_by_its_name(case: str) -> None:
+    values, complaint = WRONG[case]
+    assert complaint in refusal(values)
+
+
+PLACED = {
+    "podAnnotations": {"example.com/team": "fleet"},
+    "podLabels": {"team": "fleet"},
+    "nodeSelector": {"kubernetes.io/arch": "amd64"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "priorityClassName": "system-cluster-critical",
+    "resources": {"requests": {"cpu": 1, "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+}
+
+
+@pytest.mark.parametrize("workload", ["Deployment", "StatefulSet"])
+def test_pods_are_placed_as_the_values_say_and_those_of_the_other_workload_are_not(workload: str) -> None:
+    given = PLACED if workload == "Deployment" else {"etcd": PLACED}
+    found = {
+        each["kind"]: each for each in from_chart({"replicas": 2, "imagePullSecrets": [{"name": "pull"}], **given})
+    }
+    template = found[workload]["spec"]["template"]
+    other = found["StatefulSet" if workload == "Deployment" else "Deployment"]["spec"]["template"]
+    for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
+        assert template["spec"][name] == PLACED[name]
+        assert name not in other["spec"]
+    assert template["spec"]["containers"][0]["resources"] == PLACED["resources"]
+    assert template["metadata"]["annotations"] == PLACED["podAnnotations"]
+    assert template["metadata"]["labels"]["team"] == "fleet"
+    assert found[workload]["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert other["metadata"].keys() == {"labels"}
+    assert template["spec"]["imagePullSecrets"] == other["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+
+
+def test_labels_of_pods_cannot_take_the_place_of_those_that_select_them() -> None:
+    mine = {"app.kubernetes.io/instance": "other"}
+    found = {each["kind"]: each for each in from_chart({"podLabels": mine})}
+    deployment = found["Deployment"]["spec"]
+    assert deployment["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+def test_the_service_has_the_annotations_of_the_values() -> None:
+    annotations = {"example.com/load-balancer": "internal"}
+    services = [each for each in from_chart({"service": {"annotations": annotations}}) if each["kind"] == "Service"]
+    assert [each["metadata"]["annotations"] for each in services] == [annotations]
+
+
+def test_clients_of_the_server_can_be_named() -> None:
+    clients = [{"ipBlock": {"cidr": "192.0.2.0/24"}}, {"namespaceSelector": {"matchLabels": {"team": "fleet"}}}]
+    found = {
+        f"{each['kind']} {each['metadata']['name']}": each
+        for each in from_chart({"networkPolicy": {"clients": clients}})
+    }
+    (rule,) = found["NetworkPolicy fleet"]["spec"]["ingress"]
+    assert rule == {"ports": [{"protocol": "TCP", "port": 8443}], "from": clients}
+
+
+def test_a_service_monitor_comes_only_when_it_is_asked_for_and_finds_the_service() -> None:
+    assert "ServiceMonitor" not in {each["kind"] for each in from_chart({"replicas": 3})}
+    monitor = {"enabled": True, "labels": {"release": "prometheus"}, "tokenSecret": {"name": "scraper"}}
+    found = from_chart({"replicas": 3, "serviceMonitor": {**monitor, "interval": "30s"}})
+    (made,) = [each for each in found if each["kind"] == "ServiceMonitor"]
+    assert made["metadata"]["labels"]["release"] == "prometheus"
+    wanted = made["spec"]["selector"]["matchLabels"]
+    services = [
+        each for each in found if each["kind"] == "Service" and wanted.items() <= each["metadata"]["labels"].items()
+    ]
+    assert [each["metadata"]["name"] for each in services] == [NAME]
+    (endpoint,) = made["spec"]["endpoints"]
+    assert endpoint["port"] in {each["name"] for each in services[0]["spec"]["ports"]}
+    assert endpoint["interval"] == "30s"
+    assert endpoint["authorization"]["credentials"] == {"name": "scraper", "key": "token"}
+    secrets = {each["metadata"]["name"]: each["data"] for each in found if each["kind"] == "Secret"}
+    authority = endpoint["tlsConfig"]["ca"]["secret"]
+    assert authority["key"] in secrets[authority["name"]]
+    assert endpoint["tlsConfig"]["serverName"] == f"{NAME}.{NAMESPACE}.svc"
+
+
+def test_a_service_monitor_without_a_token_is_refused_with_the_value_that_is_missing() -> None:
+    said = refusal({"serviceMonitor": {"enabled": True}})
+    assert (
+        "serviceMonitor.tokenSecret.name: name a Secret with the token of a user in the group system:monitoring" in said
+    )
+
+
+def notes(values: dict[str, Any]) -> str:
+    given = ["--namespace", NAMESPACE, "--values", "-"]
+    return helm("install", NAME, str(CHART), "--dry-run=client", *given, stdin=json.dumps(values)).partition("NOTES:")[
+        2
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, "{.status.loadBalancer.ingress[0].ip}{.status.loadBalancer.ingress[0].hostname}"),
+        ({"service": {"type": "NodePort"}}, "{.spec.ports[0].nodePort}"),
+        ({"service": {"type": "ClusterIP"}}, f"kubectl port-forward service/{NAME} 8443:443 --namespace {NAMESPACE}"),
+        (STANDALONE, "--client-certificate=fleet-admin.crt --client-key=fleet-admin.key"),
+        ({"tokenAuth": False}, "No user can sign in yet"),
+        ({"mode": "aggregated"}, "kubectl wait --for=condition=Available apiservice/v1alpha1.clusterregistry.k8s.io"),
+        ({"audit": {"enabled": True}}, f"kubectl logs deployment/{NAME} --namespace {NAMESPACE}"),
+    ],
+)
+def test_the_notes_tell_how_to_go_on(values: dict[str, Any], shown: str) -> None:
+    said = notes(values)
+    assert shown in said
+    assert "system:masters" not in said
+    assert ("get clusters" in said) == ("No user can sign in" not in said)
+
+
+def test_every_secret_in_the_notes_is_one_of_the_chart() -> None:
+    for values in ({}, STANDALONE):
+        made = {each["metadata"]["name"] for each in from_chart(values) if each["kind"] == "Secret"}
+        named = set(re.findall(r"get secret (\S+)", notes(values)))
+        assert len(named) == 2
+        assert named <= made

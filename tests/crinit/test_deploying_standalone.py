@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import subprocess
 from pathlib import Path
 
@@ -18,6 +19,11 @@ from tests.e2e.real_programs import KUBECTLS
 
 pytestmark = pytest.mark.e2e
 
+_PLURALS = {
+    "apis/apps/v1": ("deployments",),
+    "apis/networking.k8s.io/v1": ("networkpolicies",),
+    "api/v1": ("services", "secrets", "configmaps"),
+}
 CLUSTER = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "c1"}}
 
 
@@ -50,6 +56,7 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
     where = ["--host-cluster-context=host", f"--kubeconfig={kubeconfig}", f"--cluster-registry-namespace={namespace}"]
     node = ["--api-server-service-type=NodePort", "--api-server-advertise-address=127.0.0.1"]
     secret = f"/api/v1/namespaces/{namespace}/secrets/fleet-credentials"
+    kubeconfig.chmod(0o644)
 
     with Kubelet(host, tmp_path / "node", namespace) as kubelet:
         assert main(["standalone", "init", "fleet", *where, *node, "--apiserver-enable-token-auth"], {}) == 0, (
@@ -57,6 +64,8 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         )
         said = capsys.readouterr().out
         assert f"Deployment {namespace}/fleet: created (" in said
+        assert f"Context fleet in {kubeconfig}: written, and now readable by its owner only (" in said
+        assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
         assert "kubectl get clusters --context fleet: works (" in said
 
         use_with_every_kubectl(kubeconfig, "fleet")
@@ -82,6 +91,16 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         assert "c1" in kubectl(kubeconfig, "--context=fleet", "get", "clusters")
         capsys.readouterr()
 
+        # Policies that are not wanted any more are gone.
+        policy = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/fleet"
+        assert host.admin.get(policy)
+        assert main(["standalone", "init", "fleet", *where, "--network-policy=false"], {}) == 0
+        assert f"NetworkPolicy {namespace}/fleet: deleted (" in capsys.readouterr().out
+        assert host.admin.get(policy) is None
+        assert main(["standalone", "init", "fleet", *where, "--network-policy"], {}) == 0
+        assert host.admin.get(policy)
+        capsys.readouterr()
+
         assert main(["standalone", "status", "fleet", *where], {}) == 0
         told = capsys.readouterr().out
         assert "fleet: 1 of 1 pods ready, image registry.example.com/cr:2" in told
@@ -91,8 +110,8 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
 
     left = [
         item["metadata"]["name"]
-        for path in ("apis/apps/v1", "api/v1")
-        for plural in (("deployments",) if "apps" in path else ("services", "secrets", "configmaps"))
+        for path in _PLURALS
+        for plural in _PLURALS[path]
         for item in host.admin.items(f"/{path}/namespaces/{namespace}/{plural}")
     ]
     assert set(left) <= {ROOT_AUTHORITY}

@@ -68,6 +68,7 @@ def _kubeconfig(host: HostCluster, home: Path) -> None:
     document = json.loads(file.read_text())
     document["current-context"] = document["contexts"][0]["name"] = CONTEXT
     file.write_text(json.dumps(document))
+    file.chmod(0o600)  # as kubectl makes it
 
 
 @pytest.mark.e2e

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +85,82 @@ def test_a_written_file_reads_back_as_it_was(document: dict[str, Any]) -> None:
     assert yaml_codec.decode(yaml_codec.encode(changed)).value == changed
 
 
-def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [0o644, 0o640, 0o666, 0o600, 0o400])
+def test_a_file_that_gets_a_key_is_for_its_owner_only_from_then_on(before: int, tmp_path: Path) -> None:
+    place = tmp_path / "config"
+    place.write_text("apiVersion: v1\nkind: Config\n")
+    place.chmod(before)
+    assert files.put(place, "fleet", ENTRIES) is True
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+def test_a_file_that_was_opened_to_others_since_is_closed_again(tmp_path: Path) -> None:
+    place = tmp_path / "config"
+    files.put(place, "fleet", ENTRIES)
+    content = place.read_bytes()
+    place.chmod(0o644)
+    assert files.put(place, "fleet", ENTRIES) is True
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert place.read_bytes() == content
+    assert files.put(place, "fleet", ENTRIES) is False
+
+
+def test_a_file_that_gets_no_key_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.write_text("apiVersion: v1\nkind: Config\n")
     real.chmod(0o640)
     link = tmp_path / "link"
     link.symlink_to(real)
-    assert files.put(link, "fleet", ENTRIES) is True
+    aggregated = {"contexts": {"cluster": "host", "user": "host"}}
+    assert files.put(link, "fleet", aggregated) is True
     assert link.is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
-    assert files.put(link, "fleet", ENTRIES) is False
+    assert files.put(link, "fleet", aggregated) is False
+    assert files.remove(link, "fleet") is True
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_a_link_stays_a_link_when_its_file_gets_a_key(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("apiVersion: v1\nkind: Config\n")
+    real.chmod(0o644)
+    link.symlink_to(real)
+    assert files.put(link, "fleet", ENTRIES) is True
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_file_stays_with_its_owner_when_root_changes_it(tmp_path: Path) -> None:
+    place = tmp_path / "config"
+    place.write_text("apiVersion: v1\nkind: Config\n")
+    os.chown(place, 12345, 23456)
+    files.put(place, "fleet", ENTRIES)
+    assert (place.stat().st_uid, place.stat().st_gid) == (12345, 23456)
+
+
+def test_a_disk_that_fills_up_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """The limit on the size of files stands for the disk: the write ends in the middle, with OSError."""
+    place = tmp_path / "config"
+    before = "apiVersion: v1\nkind: Config\n" + "# a comment of the owner\n" * 10
+    place.write_text(before)
+    limited = f"""
+import resource, signal
+from pathlib import Path
+from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.crinit.host import kubeconfig_files
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+try:
+    kubeconfig_files.put(Path({str(place)!r}), "fleet", {ENTRIES!r})
+except CrinitError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, check=True)
+    assert done.stdout == f"the kubeconfig {place} cannot be written: File too large\n"
+    assert place.read_text() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["config"]
 
 
 def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from clusterregistry.crinit import choosing
 from clusterregistry.crinit.credentials import making
 from clusterregistry.crinit.manifests import everything
-from clusterregistry.crinit.manifests.objects import INSTANCE, MANAGED_BY
+from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
 from clusterregistry.options import load
 
@@ -143,6 +143,54 @@ def test_no_pod_mounts_the_key_of_an_authority(manifests: list[dict[str, Any]]) 
         for volume in workload["spec"]["template"]["spec"]["volumes"]:
             if "secret" in volume:
                 assert "ca.key" not in secrets[volume["secret"]["secretName"]]["data"]
+
+
+def test_a_policy_selects_the_pods_of_one_workload_and_each_workload_has_one(manifests: list[dict[str, Any]]) -> None:
+    labels = [workload["spec"]["template"]["metadata"]["labels"] for workload in pods(manifests)]
+    policies = named(manifests, "NetworkPolicy")
+    assert policies.keys() == {workload["metadata"]["name"] for workload in pods(manifests)}
+    for policy in policies.values():
+        selector = policy["spec"]["podSelector"]["matchLabels"]
+        assert sum(selector.items() <= each.items() for each in labels) == 1
+
+
+def test_everyone_reaches_the_server_and_only_our_pods_reach_etcd() -> None:
+    manifests = manifests_of(Mode.STANDALONE, {"replicas": "3"})
+    policies = named(manifests, "NetworkPolicy")
+    (rule,) = policies["fleet"]["spec"]["ingress"]
+    assert rule == {"ports": [{"protocol": "TCP", "port": 8443}]}
+    allowed = {
+        each["ports"][0]["port"]: [peer["podSelector"]["matchLabels"][COMPONENT] for peer in each["from"]]
+        for each in policies["fleet-etcd"]["spec"]["ingress"]
+    }
+    assert allowed == {2379: ["server", "etcd"], 2380: ["etcd"]}
+    for rule in policies["fleet-etcd"]["spec"]["ingress"]:
+        assert all(peer["podSelector"]["matchLabels"][INSTANCE] == "fleet" for peer in rule["from"])
+
+
+def test_etcd_listens_on_the_ports_of_its_policy_alone_and_always_with_tls() -> None:
+    manifests = manifests_of(Mode.STANDALONE, {"replicas": "3"})
+    container = named(manifests, "StatefulSet")["fleet-etcd"]["spec"]["template"]["spec"]["containers"][0]
+    listening = [each.partition("=")[2] for each in container["args"] if each.startswith("--listen-")]
+    assert listening == ["https://0.0.0.0:2379", "https://0.0.0.0:2380"]
+    assert {"--client-cert-auth=true", "--peer-client-cert-auth=true"} <= set(container["args"])
+    policy = named(manifests, "NetworkPolicy")["fleet-etcd"]["spec"]["ingress"]
+    assert {rule["ports"][0]["port"] for rule in policy} == {each["containerPort"] for each in container["ports"]}
+
+
+def test_policies_and_the_audit_log_can_be_switched_off() -> None:
+    off = manifests_of(Mode.STANDALONE, {"replicas": "3", "network-policy": "false", "audit-log": "false"})
+    assert named(off, "NetworkPolicy") == {}
+    arguments = named(off, "Deployment")["fleet"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert [each for each in arguments if "audit" in each] == []
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_audit_log_is_on_and_can_be_led_elsewhere(mode: Mode) -> None:
+    for given, path in (({}, "-"), ({"apiserver-arg-overrides": "--audit-log-path=/tmp/audit"}, "/tmp/audit")):
+        deployment = named(manifests_of(mode, given), "Deployment")["fleet"]
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert [each for each in arguments if "audit" in each] == [f"--audit-log-path={path}"]
 
 
 @pytest.mark.parametrize("variant", ["standalone", "tokens", "own etcd", "external etcd"])

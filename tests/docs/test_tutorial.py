@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs import following, markdown
 from tests.docs.following import Outcome, Step
+from tests.remote_servers import Authority, IssuerServer
 from tests.storage.etcd_servers import EtcdCluster, Settings
 from tools import programs
 from tools.conformance import GUIDE_RELEASES
@@ -24,6 +25,9 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/security/audit.md": (NEWEST,),
+    "docs/guides/security/filtered-lists.md": (OLDEST, NEWEST),
+    "docs/guides/security/oidc.md": (NEWEST,),
     "docs/guides/security/roles.md": (OLDEST, NEWEST),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/security/certificates.md": (NEWEST,),
@@ -37,7 +41,10 @@ IN_A_CLUSTER = {"docs/guides/deploy.md"}
 WITH_ETCD = {"docs/guides/storage.md"}
 """Those whose reader has two etcds: one on this machine, and one that asks for certificates."""
 
-NOT_EVERYWHERE = ("curl", "openssl", "sqlite3")
+WITH_ISSUER = {"docs/guides/security/oidc.md"}
+"""Those whose reader has an OpenID Connect issuer, and a token of it."""
+
+NOT_EVERYWHERE = ("curl", "jq", "openssl", "sqlite3")
 """Programs that a reader of these documents has, but a machine that runs the tests may lack."""
 
 FollowedWith = Callable[[str, str], list[Outcome | None]]
@@ -84,7 +91,8 @@ def followed_with(tmp_path_factory: pytest.TempPathFactory) -> FollowedWith:
 def follow(document: str, release: str, home: Path) -> list[Outcome | None]:
     kubectl = programs.fetch(programs.find(f"kubectl-{release}"))
     with ExitStack() as stack:
-        stand_ins = stack.enter_context(etcds(home)) if document in WITH_ETCD else None
+        stand_ins = stack.enter_context(etcds(home)) if document in WITH_ETCD else {}
+        stand_ins |= stack.enter_context(issuer(home)) if document in WITH_ISSUER else {}
         reader = stack.enter_context(following.reader(home, kubectl=kubectl, stand_ins=stand_ins))
         return [None if missing_program(step) else reader.follow(step.commands) for step in steps_of(document)]
 
@@ -103,6 +111,18 @@ def etcds(home: Path) -> Iterator[dict[str, str]]:
             "https://etcd.example.com:2379": secured.endpoints[0],
             "127.0.0.1:2379": etcd.endpoints[0].removeprefix("http://"),
         }
+
+
+@contextmanager
+def issuer(home: Path) -> Iterator[dict[str, str]]:
+    """An issuer in place of the one that the text names; its authority and a token are where the reader is."""
+    directory = home / ".issuer"
+    directory.mkdir()
+    authority = Authority(directory)
+    shutil.copy(authority.file, home / "issuer-ca.crt")
+    with IssuerServer(authority) as server:
+        (home / "id-token").write_text(server.token(aud="clusterregistry", sub="jane", groups=["staff"]))
+        yield {"https://login.example.com": server.url}
 
 
 @pytest.mark.parametrize(("document", "release", "number"), list(cases()))

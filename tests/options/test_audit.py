@@ -36,7 +36,7 @@ def test_a_policy_and_a_path_make_a_log(environ: dict[str, str], policy: Path, t
     path = tmp_path / "audit.log"
     completed = load([f"--audit-policy-file={policy}", f"--audit-log-path={path}"], environ)
     assert completed.audit_settings == AuditSettings(
-        policy_file=policy, path=path, rotation=Rotation(most_bytes=100 * 1024 * 1024, most_backups=100, most_days=366)
+        policy_file=policy, path=path, rotation=Rotation(most_bytes=100 * 1024 * 1024, most_backups=10, most_days=30)
     )
 
 
@@ -48,10 +48,17 @@ def test_everything_about_the_files_can_be_said(environ: dict[str, str], policy:
     )
 
 
-def test_a_path_alone_records_nothing_and_says_so(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_path_alone_makes_a_log_with_the_built_in_policy(environ: dict[str, str], tmp_path: Path) -> None:
     completed = load([f"--audit-log-path={tmp_path / 'audit.log'}"], environ)
-    assert completed.audit_settings is None
-    assert "no audit events are recorded" in completed.warnings[0]
+    assert completed.audit_settings is not None
+    assert completed.audit_settings.policy_file is None
+    assert completed.warnings == ()
+
+
+def test_the_files_are_bounded_when_nothing_is_said(environ: dict[str, str], tmp_path: Path) -> None:
+    settings = load([f"--audit-log-path={tmp_path / 'audit.log'}"], environ).audit_settings
+    assert settings is not None
+    assert settings.rotation.most_bytes * (settings.rotation.most_backups + 1) == 1100 * 1024 * 1024
 
 
 def test_what_cannot_be_is_said_at_once(environ: dict[str, str], tmp_path: Path) -> None:

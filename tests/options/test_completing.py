@@ -49,12 +49,20 @@ def test_paths_do_not_depend_on_the_working_directory_later(
     for name in ("tls.crt", "tls.key", "ca.pem"):
         (tmp_path / name).write_text("x")
     completed = load(
-        ["--data-dir=d", "--tls-cert-file=tls.crt", "--tls-private-key-file=tls.key", "--client-ca-file=ca.pem"],
+        [
+            "--data-dir=d",
+            "--tls-cert-file=tls.crt",
+            "--tls-private-key-file=tls.key",
+            "--tls-ca-file=ca.pem",
+            "--client-ca-file=ca.pem",
+            "--generate-admin",
+        ],
         environ,
     )
     assert completed.data_dir == tmp_path / "d"
     assert completed.serving_certificate == tmp_path / "tls.crt"
     assert completed.serving_key == tmp_path / "tls.key"
+    assert completed.server_ca_file == tmp_path / "ca.pem"
     assert completed.client_ca_files == (tmp_path / "d" / "ca.crt", tmp_path / "ca.pem")
     assert not completed.makes_serving_certificate
 
@@ -158,3 +166,27 @@ def test_nobody_is_anonymous_where_everything_is_allowed(environ: dict[str, str]
     assert completed.authentication.anonymous_auth is False
     assert len(completed.warnings) == 1
     assert load(["--authorization-mode=AlwaysAllow", "--anonymous-auth=false"], environ).warnings == ()
+
+
+OPEN = "every user who has signed in may do everything, from other machines too"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7"])
+@pytest.mark.parametrize("modes", ["AlwaysAllow", "RBAC,AlwaysAllow"])
+def test_allowing_everything_to_other_machines_gives_a_warning(
+    environ: dict[str, str], address: str, modes: str
+) -> None:
+    flags = [f"--authorization-mode={modes}", "--anonymous-auth=false", f"--bind-address={address}"]
+    [warning] = load(flags, environ).warnings
+    assert warning.startswith(f"{OPEN}: --authorization-mode has AlwaysAllow and --bind-address is {address}.")
+    assert "What to do: leave --authorization-mode out" in warning
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
+def test_allowing_everything_on_this_machine_gives_none(environ: dict[str, str], address: str) -> None:
+    flags = ["--authorization-mode=AlwaysAllow", "--anonymous-auth=false", f"--bind-address={address}"]
+    assert load(flags, environ).warnings == ()
+
+
+def test_other_modes_may_serve_other_machines(environ: dict[str, str]) -> None:
+    assert load(["--authorization-mode=RBAC,AlwaysDeny", "--bind-address=0.0.0.0"], environ).warnings == ()

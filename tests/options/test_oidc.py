@@ -105,3 +105,23 @@ def test_at_least_one_algorithm_is_needed(tmp_path: Path) -> None:
     assert problems(tmp_path, ISSUER, CLIENT, "--oidc-signing-algs=,") == [
         "--oidc-signing-algs: at least one must be given"
     ]
+
+
+def warnings(tmp_path: Path, *flags: str) -> tuple[str, ...]:
+    return load(["--data-dir", str(tmp_path), ISSUER, CLIENT, *flags], {}).warnings
+
+
+@pytest.mark.parametrize("prefix", ["", "s", "system:", "system:masters"])
+def test_groups_that_could_be_those_of_administrators_give_a_warning(tmp_path: Path, prefix: str) -> None:
+    [warning] = warnings(tmp_path, "--oidc-groups-claim=groups", f"--oidc-groups-prefix={prefix}")
+    assert warning.startswith("whoever can make groups at https://login.example.com can become an administrator here")
+    assert "What to do: give --oidc-groups-prefix=oidc:" in warning
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [[], ["--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:"], ["--oidc-groups-prefix=system:"]],
+    ids=["no groups", "prefix", "prefix without groups"],
+)
+def test_other_groups_give_none(tmp_path: Path, flags: list[str]) -> None:
+    assert warnings(tmp_path, *flags) == ()

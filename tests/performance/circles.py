@@ -5,9 +5,13 @@ A program of its own, so that nothing that other tests have left behind is found
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import socket
+import ssl
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +20,7 @@ from pathlib import Path
 from types import FunctionType
 
 from clusterregistry.handlers import request_info
+from clusterregistry.pki import issuing
 from tests.api.objects import CLUSTERS, cluster, path_of
 from tests.performance.clients import PATIENCE
 from tests.performance.paths import TABLE
@@ -79,6 +84,27 @@ def failed_handshakes(server: CountedServer) -> None:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         while plain.recv(1000):
             pass
+    with (
+        contextlib.suppress(ssl.SSLError),
+        socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as plain,
+        stranger().wrap_socket(plain) as connection,
+    ):
+        connection.recv(1)
+
+
+@functools.cache
+def stranger() -> ssl.SSLContext:
+    """A client with a certificate of an authority that the server does not know."""
+    now, key = time.time(), issuing.new_key()
+    authority = issuing.new_authority(issuing.new_key(), now=now)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with tempfile.NamedTemporaryFile() as both:
+        pem = issuing.client_certificate(authority, key, user="jane", group="devs", now=now)
+        both.write(pem + issuing.key_pem(key))
+        both.flush()
+        context.load_cert_chain(both.name)
+    return context
 
 
 def until_nobody_watches(server: CountedServer) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,10 +104,23 @@ def test_a_start_that_was_cut_short_after_a_key_is_completed(tmp_path: Path, nam
     assert key.read_bytes() == content
 
 
+def day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
 def test_without_the_authoritys_key_a_server_runs_until_it_needs_it(tmp_path: Path) -> None:
     ensuring.ensure(wanted(tmp_path), lambda: NOW)
     layout_in(tmp_path).ca_key.unlink()
-    assert ensuring.ensure(wanted(tmp_path), lambda: NOW).made == ()
+    ensured = ensuring.ensure(wanted(tmp_path), lambda: NOW)
+    assert ensured.made == ()
+    (warning,) = ensured.warnings
+    assert "ca.key is missing: nothing can be signed or renewed" in warning
+    assert f"goes on until {day(NOW + 365 * DAY)}" in warning
+    assert f"from {day(NOW + 275 * DAY)} on none starts" in warning
+    assert "restore" in warning
+    assert ensuring.ensure(wanted(tmp_path), lambda: NOW + 274 * DAY).made == ()
+    with pytest.raises(CertificateError, match=r"ca\.key is missing"):
+        ensuring.ensure(wanted(tmp_path), lambda: NOW + 275 * DAY)
     with pytest.raises(CertificateError, match=r"ca\.key is missing"):
         ensuring.ensure(wanted(tmp_path), lambda: NOW + 300 * DAY)
 

@@ -16,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from clusterregistry.authn.x509 import recognise
 from clusterregistry.pki import ensuring
 from clusterregistry.pki.ensuring import Ensured
+from clusterregistry.pki.own_certificate import OwnCertificate
 from tests.pki.wants import DAY, NOW, contents, layout_in, wanted
 
 
@@ -158,7 +159,7 @@ def test_without_an_administrator_there_is_none(tmp_path: Path) -> None:
     assert ensuring.ensure(needed, lambda: NOW).made == ()
 
 
-def test_with_a_certificate_of_the_operators_nothing_else_is_made(tmp_path: Path) -> None:
-    own = tmp_path / "own.crt"
-    assert ensuring.ensure(wanted(tmp_path, administrator=False, own_certificate=own)) == Ensured()
+def test_behind_a_kube_apiserver_nothing_is_made_beside_the_operators_certificate(tmp_path: Path) -> None:
+    own = OwnCertificate(certificate=tmp_path / "own.crt", key=tmp_path / "own.key")
+    assert ensuring.ensure(wanted(tmp_path, administrator=False, server_ca=False, own=own)) == Ensured()
     assert list(tmp_path.iterdir()) == []

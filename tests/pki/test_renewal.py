@@ -7,6 +7,7 @@ import pytest
 from clusterregistry.pki import ensuring
 from clusterregistry.pki.ensuring import Ensured
 from clusterregistry.pki.errors import CertificateError
+from tests.pki.own_certificates import own, self_signed
 from tests.pki.test_first_and_later_starts import certificate, names_of
 from tests.pki.wants import DAY, NOW, layout_in, wanted
 
@@ -48,10 +49,24 @@ def test_fewer_addresses_are_no_reason_to_renew(tmp_path: Path) -> None:
     assert ensuring.ensure(wanted(tmp_path, names=("localhost",)), lambda: NOW) == Ensured()
 
 
+def names_and(*further: str) -> dict[str, tuple[str, ...]]:
+    return {"names": ("localhost", *further), "further_names": further}
+
+
+def test_a_further_name_makes_a_new_serving_certificate_and_so_does_one_less(tmp_path: Path) -> None:
+    layout = layout_in(tmp_path)
+    ensuring.ensure(wanted(tmp_path, names=("localhost",)), lambda: NOW)
+    for further in (("*.example.com",), ("*.example.com", "10.0.0.5"), ("10.0.0.5",), ()):
+        needed = wanted(tmp_path, **names_and(*further))
+        assert len(ensuring.ensure(needed, lambda: NOW).made) == 1
+        assert names_of(layout.serving_certificate) == {"localhost", *further}
+        assert ensuring.ensure(needed, lambda: NOW) == Ensured()
+    layout.record.unlink()
+    assert ensuring.ensure(wanted(tmp_path, **names_and()), lambda: NOW).made == ()
+
+
 def test_no_serving_certificate_is_made_for_an_operator_who_has_one(tmp_path: Path) -> None:
-    own = tmp_path / "own.crt"
-    own.write_bytes(b"OWN CERTIFICATE")
-    ensuring.ensure(wanted(tmp_path, own_certificate=own), lambda: NOW)
+    ensuring.ensure(wanted(tmp_path, own=own(self_signed(tmp_path / "own"))), lambda: NOW)
     layout = layout_in(tmp_path)
     assert not layout.serving_certificate.exists()
     assert layout.admin_certificate.exists()

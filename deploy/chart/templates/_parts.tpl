@@ -11,6 +11,11 @@ app.kubernetes.io/component: {{ .component | default "server" }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
+{{/* With those of the user, which cannot take the place of ours: ours select the pods. */}}
+{{- define "registry.labelsWith" -}}
+{{- merge (include "registry.labels" . | fromYaml) (.more | default dict) | toYaml }}
+{{- end }}
+
 {{- define "registry.metadata" -}}
 name: {{ .name }}
 namespace: {{ .root.Release.Namespace }}
@@ -63,7 +68,16 @@ capabilities:
 {{- end }}
 
 {{- define "registry.probe" -}}
-httpGet: {path: {{ .path | quote }}, port: {{ .port }}, scheme: {{ .scheme }}}
+httpGet: {path: {{ .path | quote }}, port: https, scheme: HTTPS}
+periodSeconds: {{ .period }}
+timeoutSeconds: 5
+failureThreshold: {{ .failures }}
+{{- end }}
+
+{{/* With the certificate of the member, by the environment of the container: see manifests/etcd.py. */}}
+{{- define "registry.etcdProbe" -}}
+exec:
+  command: [etcdctl, endpoint, {{ .question }}, --command-timeout=4s]
 periodSeconds: {{ .period }}
 timeoutSeconds: 5
 failureThreshold: {{ .failures }}
@@ -75,6 +89,32 @@ failureThreshold: {{ .failures }}
   whenUnsatisfiable: ScheduleAnyway
   labelSelector:
     matchLabels: {{- include "registry.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* Of pods: where they run, and what others want to see at them. "of" are the values of the server or of etcd. */}}
+{{- define "registry.podMetadata" -}}
+{{- with .of.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+labels: {{- include "registry.labelsWith" (dict "root" .root "component" .component "more" .of.podLabels) | nindent 2 }}
+{{- end }}
+
+{{- define "registry.placement" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .of.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .of.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "registry.claim" -}}
@@ -98,6 +138,9 @@ resources:
 {{- end }}
 {{- if include "registry.tokens" . }}
 {{- $own = append $own "--token-auth-file=/etc/clusterregistry/tokens/tokens.csv" }}
+{{- end }}
+{{- if .Values.audit.enabled }}
+{{- $own = append $own "--audit-log-path=-" }}
 {{- end }}
 {{- if ne (include "registry.storage" .) "sqlite" }}
 {{- $servers := .Values.etcd.servers }}

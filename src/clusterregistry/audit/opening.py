@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.log_files import LogFile, StandardOutput
 from clusterregistry.audit.masking import LooksSecret, Masker
-from clusterregistry.audit.policy_files import load
+from clusterregistry.audit.policy import Policy
 from clusterregistry.audit.queueing import Log, Queue
 from clusterregistry.audit.rendering import Renderer
 from clusterregistry.audit.settings import AuditSettings
@@ -29,13 +29,23 @@ class AuditLogError(StartupProblem):
 @contextlib.asynccontextmanager
 async def opened(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
     """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
-    policy, log = load(settings.policy_file), _log(settings)
+    policy, log = _policy(settings), _log(settings)
     queue: Queue[Event] = Queue(log, Renderer(Masker(looks_secret)).line, counts)
     queue.start()
     try:
         yield Audit(policy, queue, counts)
     finally:
         await asyncio.to_thread(queue.close)
+
+
+def _policy(settings: AuditSettings) -> Policy:
+    if settings.policy_file is not None:
+        from clusterregistry.audit.policy_files import load  # noqa: PLC0415 - it loads YAML
+
+        return load(settings.policy_file)
+    from clusterregistry.audit.default_policy import DEFAULT_POLICY  # noqa: PLC0415 - not with a file
+
+    return DEFAULT_POLICY
 
 
 def _log(settings: AuditSettings) -> Log:

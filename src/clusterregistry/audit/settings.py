@@ -33,8 +33,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """What to record, and where. ``path`` is None for standard output."""
+    """What to record, and where."""
 
-    policy_file: Path
+    policy_file: Path | None
+    """None is the policy that is built in."""
     path: Path | None
+    """None is standard output."""
     rotation: Rotation

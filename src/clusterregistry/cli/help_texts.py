@@ -40,7 +40,7 @@ Examples:
   # Serve others: listen on all interfaces, under a name that the certificate then holds
   clusterregistry standalone --bind-address=0.0.0.0 --advertise-address=registry.example.com
 
-  # Users with tokens; a line of the file: s3cret,jane,1,"system:masters"
+  # Users with tokens; a line of the file: s3cret,jane,1,"viewers". A ClusterRoleBinding gives the group a role
   clusterregistry standalone --token-auth-file=tokens.csv
 
   # The same from the environment, or from a file with the line `token-auth-file: tokens.csv`

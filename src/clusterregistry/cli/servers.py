@@ -13,6 +13,7 @@ from clusterregistry.cli.printing import complain, indented, say
 from clusterregistry.options import CompletedOptions, OptionsError, load
 from clusterregistry.pki import naming
 from clusterregistry.pki.ensuring import Ensured, Wanted
+from clusterregistry.pki.own_certificate import OwnCertificate
 
 if TYPE_CHECKING:
     from clusterregistry.serving.running import Occasions
@@ -69,14 +70,22 @@ class ServerCommand:
 
 
 def wanted(completed: CompletedOptions) -> Wanted:
-    """The certificates that a server needs. Where the host cluster knows users, there is no administrator of ours."""
+    """The certificates that a server needs. In aggregated mode clients know what to verify it by from the host."""
     serving = completed.serving
     return Wanted(
         layout=completed.layout,
         server_url=completed.server_url,
-        names=naming.serving_names(serving.bind_address, serving.advertise_address),
-        own_certificate=None if completed.makes_serving_certificate else completed.serving_certificate,
-        administrator=completed.host is None,
+        names=naming.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
+        further_names=naming.normal_names(*serving.tls_san),
+        own=None if completed.makes_serving_certificate else _own_certificate(completed),
+        administrator=completed.generate_admin,
+        server_ca=completed.host is None,
+    )
+
+
+def _own_certificate(completed: CompletedOptions) -> OwnCertificate:
+    return OwnCertificate(
+        certificate=completed.serving_certificate, key=completed.serving_key, authorities=completed.server_ca_file
     )
 
 

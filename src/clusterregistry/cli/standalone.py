@@ -23,10 +23,16 @@ def _occasions(completed: CompletedOptions) -> Occasions:
 
     wanted = servers.wanted(completed)
     return Occasions(
-        prepare=lambda: servers.tell(ensuring.ensure(wanted)),
+        prepare=lambda: _prepare(wanted),
         on_ready=lambda: _announce(completed, wanted),
         renew=lambda: _renew(wanted),
     )
+
+
+def _prepare(wanted: Wanted) -> None:
+    servers.tell(ensuring.ensure(wanted))
+    for warning in ensuring.leftovers(wanted):
+        log.warning(warning)
 
 
 def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
@@ -37,16 +43,28 @@ def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
         servers.tell(ensuring.refresh_kubeconfig(wanted))
     except CertificateError as error:  # no reason to stop serving
         log.warning("%s: %s", error, error.remedy)
-    say(
-        f"Ready: {completed.server_url}",
-        f"Try:   kubectl --kubeconfig {shlex.quote(str(completed.layout.kubeconfig))} get clusters",
-    )
+    say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access(completed, wanted)} get clusters")
+
+
+def _access(completed: CompletedOptions, wanted: Wanted) -> str:
+    """Flags of kubectl: the administrator's kubeconfig, else what a user of the operator's has to fill in."""
+    layout = completed.layout
+    if wanted.administrator:
+        return f"--kubeconfig {shlex.quote(str(layout.kubeconfig))}"
+    authority = layout.server_ca if wanted.own is not None else layout.ca_certificate
+    place = f"--server {completed.server_url} --certificate-authority {shlex.quote(str(authority))}"
+    if completed.authentication.client_ca_file is not None:
+        return f"{place} --client-certificate FILE --client-key FILE"
+    return f"{place} --token TOKEN"
 
 
 def _renew(wanted: Wanted) -> None:
-    """While serving: makes new certificates for those that end soon, and puts the new one into the kubeconfig."""
-    for made in (*ensuring.ensure(wanted).made, *ensuring.refresh_kubeconfig(wanted).made):
-        log.info("made %s", made)
+    """While serving: makes new certificates for those that end soon, and has the kubeconfig follow them."""
+    for ensured in (ensuring.ensure(wanted), ensuring.refresh_kubeconfig(wanted)):
+        for made in ensured.made:
+            log.info("made %s", made)
+        for warning in ensured.warnings:
+            log.warning(warning)
 
 
 run = servers.ServerCommand(name="standalone", aggregated=False, help=help_texts.standalone, occasions=_occasions).run

@@ -91,6 +91,8 @@ def _chosen(choices: Choices, mode: Mode, name: str) -> Settings:
         advertise_address=choices.parsed("api-server-advertise-address", _address, ""),
         node_port=choices.parsed("api-server-port", _number(0, _LAST_PORT), 0),
         token_auth=choices.flag("apiserver-enable-token-auth"),
+        audit=choices.flag("audit-log"),
+        network_policy=choices.flag("network-policy"),
         persistent=choices.flag("etcd-persistent-storage"),
         capacity=choices.parsed("etcd-pv-capacity", _quantity, ""),
         storage_class=choices.text("storage-class") or choices.text("etcd-pv-storage-class"),

@@ -47,7 +47,8 @@ FLAGS = (
          help="the context of the cluster to deploy into (default: the current context)"),
     Flag(name="cluster-registry-namespace", value="NAMESPACE", default=DEFAULT_NAMESPACE, commands=_EVERYWHERE,
          remembered=False, help="the namespace in the host cluster"),
-    Flag(name="image", value="IMAGE", default=DEFAULT_IMAGE, commands=_APPLYING, help="the image of the server"),
+    Flag(name="image", value="IMAGE", default=DEFAULT_IMAGE, commands=_APPLYING,
+         help="the image of the server, which the nodes must find"),
     Flag(name="replicas", value="NUMBER", default="1",
          help="servers that run at once; more than one keep their objects in etcd"),
     Flag(name="api-server-service-type", value="TYPE",
@@ -57,6 +58,10 @@ FLAGS = (
     Flag(name="api-server-port", value="PORT", default="0", help="the port of a NodePort service; 0: any free one"),
     Flag(name="apiserver-enable-token-auth", value="BOOL", default="false",
          help="make a token for the administrator too; standalone only"),
+    Flag(name="audit-log", value="BOOL", default="true",
+         help="record who changed what: the server writes audit events to its log, see `kubectl logs`"),
+    Flag(name="network-policy", value="BOOL", default="true",
+         help="let only the registry's own pods reach its etcd, where the host's network knows NetworkPolicies"),
     Flag(name="apiserver-arg-overrides", value="ARGS",
          help="arguments of the server to set or replace: --arg1=value1,--arg2=value2"),
     Flag(name="etcd-persistent-storage", value="BOOL", default="true",
@@ -73,9 +78,9 @@ FLAGS = (
     Flag(name="timeout", value="DURATION", default="5m", commands=_APPLYING, remembered=False,
          help="how long to wait for each thing that takes its time"),
     Flag(name="dry-run", value="BOOL", default="false", commands=frozenset({INIT, UPGRADE, DELETE}), remembered=False,
-         help="change nothing; tell what would be done, with -o yaml as manifests"),
+         help="change nothing; tell what would be done"),
     Flag(name="output", value="yaml", commands=frozenset({INIT, UPGRADE}), remembered=False,
-         help="(or -o) with --dry-run: print the manifests"),
+         help="(or -o) with --dry-run: print what would be applied, as manifests"),
     Flag(name="keep-data", value="BOOL", default="false", commands=frozenset({DELETE}), remembered=False,
          help="leave volumes, certificates and credentials, so that a later init finds them again"),
 )  # fmt: skip
@@ -145,14 +150,13 @@ def remembered(given: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in given.items() if name in REMEMBERED}
 
 
-def help_lines(command: str) -> list[str]:
-    """The flags of a command for people, in the order in which they are declared."""
+def help_lines(listed: Sequence[Flag]) -> list[str]:
+    """Flags for people."""
     lines = []
-    for flag in FLAGS:
-        if command in flag.commands:
-            default = f" (default: {flag.default})" if flag.default else ""
-            lines += [
-                f"  --{flag.name}={flag.value}",
-                *textwrap.wrap(f"{flag.help}{default}", 110, initial_indent=_INDENT, subsequent_indent=_INDENT),
-            ]
+    for flag in listed:
+        default = f" (default: {flag.default})" if flag.default else ""
+        lines += [
+            f"  --{flag.name}={flag.value}",
+            *textwrap.wrap(f"{flag.help}{default}", 110, initial_indent=_INDENT, subsequent_indent=_INDENT),
+        ]
     return lines

@@ -1,10 +1,22 @@
-"""The texts of --help."""
+"""The texts of --help: short at first, everything with --help=all."""
 
 from __future__ import annotations
 
-from clusterregistry.crinit import flags
+from collections.abc import Sequence
 
-PROGRAM = """\
+from clusterregistry.crinit import flags
+from clusterregistry.crinit.settings import DEFAULT_IMAGE, Mode
+
+EVERYTHING = "--help=all"
+_FIRST = frozenset({
+    "kubeconfig", "host-cluster-context", "cluster-registry-namespace", "image", "replicas", "api-server-service-type",
+    "storage-class", "timeout", "dry-run", "output", "keep-data",
+})  # fmt: skip
+"""The flags that a newcomer needs, as far as a command has them."""
+
+_IMAGE = f"registry.example.com/{DEFAULT_IMAGE}"
+
+PROGRAM = f"""\
 crinit deploys a cluster registry into a Kubernetes cluster, looks after it there, and removes it.
 
 Usage:
@@ -18,7 +30,7 @@ Commands:
   delete     remove it, with its data (--keep-data leaves them)
 
 First steps:
-  crinit standalone init my-registry --host-cluster-context=my-cluster
+  crinit standalone init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
   kubectl get clusters --context my-registry
 
 Flags of a command: crinit standalone init --help
@@ -30,6 +42,70 @@ Exit status:
   3  it did not work: what was made, why it failed and how to clean up is told
 """
 
+_ABOUT = {
+    flags.INIT: """\
+Deploys the registry NAME into a host cluster, and adds a context NAME to your kubeconfig. Run it again at any time: it
+repairs what is missing, changes what other flags ask for, and renews certificates. Flags that describe the registry
+need not be repeated.""",
+    flags.STATUS: "Tells what there is of the registry NAME, and whether it works.",
+    flags.UPGRADE: "Changes the image of the registry NAME, and waits until the new one works.",
+    flags.DELETE: """\
+Removes the registry NAME from its host cluster, with its data, and its context from your kubeconfig. Nothing that
+something else made is touched.""",
+}
 
-def command(name: str) -> str:
-    return "\n".join([f"Usage:\n  crinit standalone|aggregated {name} NAME [flags]\n\nFlags:", *flags.help_lines(name)])
+_EXAMPLES = {
+    flags.INIT: f"""\
+  # With an image that the nodes of the host cluster can pull
+  crinit {{mode}} init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
+
+  # Three replicas on three members of etcd
+  crinit {{mode}} init my-registry --host-cluster-context=my-cluster --replicas=3
+
+  # See what would be applied, and change nothing
+  crinit {{mode}} init my-registry --dry-run -o yaml""",
+    flags.STATUS: "  crinit {mode} status my-registry --host-cluster-context=my-cluster",
+    flags.UPGRADE: f"  crinit {{mode}} upgrade my-registry --host-cluster-context=my-cluster --image={_IMAGE}",
+    flags.DELETE: """\
+  # See first what would go
+  crinit {mode} delete my-registry --host-cluster-context=my-cluster --dry-run
+
+  # Leave the volumes, certificates and credentials for a later init
+  crinit {mode} delete my-registry --host-cluster-context=my-cluster --keep-data""",
+}
+
+
+_NODE_PORT = """\
+
+  # Where the host cluster makes no load balancers
+  crinit standalone init my-registry --host-cluster-context=my-cluster --api-server-service-type=NodePort
+"""
+
+
+def about(arguments: Sequence[str]) -> str:
+    """What somebody wants to know who asks for help with these words."""
+    command = next((word for word in arguments if word in flags.COMMANDS), "")
+    if not command:
+        return PROGRAM
+    mode = next((word for word in arguments if word in set(Mode)), "")
+    return _command(command, mode, everything=EVERYTHING in arguments)
+
+
+def _command(command: str, mode: str, *, everything: bool) -> str:
+    shown = mode or Mode.STANDALONE
+    listed = [flag for flag in flags.FLAGS if command in flag.commands]
+    first = listed if everything else [flag for flag in listed if flag.name in _FIRST]
+    title = "Flags:" if len(first) == len(listed) else "First flags:"
+    examples = _EXAMPLES[command].format(mode=shown)
+    if command == flags.INIT and shown == Mode.STANDALONE:
+        examples += f"\n{_NODE_PORT.rstrip()}"
+    parts = [
+        _ABOUT[command],
+        f"\nUsage:\n  crinit {mode or 'standalone|aggregated'} {command} NAME [flags]",
+        f"\nExamples:\n{examples}",
+        f"\n{title}",
+        *flags.help_lines(first),
+    ]
+    if len(first) < len(listed):
+        parts.append(f"\nAll {len(listed)} flags: crinit {shown} {command} {EVERYTHING}")
+    return "\n".join(parts)

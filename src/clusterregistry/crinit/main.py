@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -15,7 +18,7 @@ from clusterregistry.crinit.commands.session import Request, Session
 from clusterregistry.crinit.errors import CrinitError, NotReady, UsageError
 from clusterregistry.crinit.settings import DEFAULT_NAMESPACE, Mode
 
-_HELP = frozenset({"-h", "--help", "-help", "help"})
+_HELP = frozenset({"-h", "--help", "-help", "help", help_texts.EVERYTHING})
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -40,8 +43,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if any(argument in _HELP for argument in arguments):
-        command = next((word for word in arguments if word in flags.COMMANDS), "")
-        say((help_texts.command(command) if command else help_texts.PROGRAM).rstrip())
+        say(help_texts.about(arguments).rstrip())
         return exits.OK
     if list(arguments) in (["version"], ["--version"]):
         say(f"crinit {__version__}")
@@ -101,8 +103,7 @@ def _init(request: Request, *, upgrade: bool = False) -> int:
 
 
 def _applied(request: Request, work: Callable[[Session], None]) -> int:
-    progress = Progress(say)
-    session = request.session(progress)
+    session = request.session(_progress())
     try:
         work(session)
     except UsageError:
@@ -112,6 +113,20 @@ def _applied(request: Request, work: Callable[[Session], None]) -> int:
         return exits.STARTUP
     say(f"Ready. Try: kubectl get clusters --context {session.name}")
     return exits.OK
+
+
+def _progress() -> Progress:
+    """At a terminal the step that runs is shown too; the line that tells of its end takes its place."""
+    if not sys.stdout.isatty():
+        return Progress(say)
+    width = shutil.get_terminal_size().columns - 1
+
+    def announce(text: str) -> None:
+        with contextlib.suppress(OSError):
+            sys.stdout.write(f"{text[:width]}\r")
+            sys.stdout.flush()
+
+    return Progress(say, announce=announce)
 
 
 def _explain(session: Session, error: CrinitError) -> None:
@@ -144,7 +159,7 @@ def _dry_run(request: Request, *, upgrade: bool) -> int:
 
 
 def _delete(request: Request) -> int:
-    session = request.session(Progress(say))
+    session = request.session(_progress())
     keep, only_tell = choosing.truth(request.given, "keep-data"), choosing.truth(request.given, "dry-run")
     delete.run(session, keep_data=keep, dry_run=only_tell)
     return exits.OK

@@ -65,6 +65,8 @@ class Settings:
     advertise_address: str = ""
     node_port: int = 0
     token_auth: bool = False
+    audit: bool = True
+    network_policy: bool = True
     persistent: bool = True
     capacity: str = DEFAULT_CAPACITY
     storage_class: str = ""

@@ -25,15 +25,16 @@ class AuditOptions:
     audit_policy_file: Path | None = option(
         None,
         kind=FILE,
-        help="What is recorded, and how much of it: a `Policy` of `audit.k8s.io/v1`. The file is read at start.",
-        default_shown="nothing is recorded",
+        help="What is recorded, and how much of it: a `Policy` of `audit.k8s.io/v1`. The file is read at start. Needs "
+        "--audit-log-path.",
+        default_shown="every write at the level Metadata; no reads, reviews, discovery, health or metrics",
         example="--audit-policy-file=audit-policy.yaml",
     )
     audit_log_path: Path | None = option(
         None,
         kind=FILE,
-        help="The file to which audit events are written, a line of JSON each; `-` is standard output. Without "
-        "`--audit-policy-file` nothing is recorded.",
+        help="Turns the audit log on: the file to which events are written, a line of JSON each; `-` is standard "
+        "output. It records who changed what, unless --audit-policy-file says otherwise.",
         default_shown="no audit log",
         example="--audit-log-path=/var/log/clusterregistry/audit.log",
     )
@@ -50,16 +51,17 @@ class AuditOptions:
         example="--audit-log-maxsize=100",
     )
     audit_log_maxbackup: int = option(
-        100,
+        10,
         kind=INTEGER,
-        help="How many renamed files are kept; 0 keeps all of them.",
-        example="--audit-log-maxbackup=10",
+        help="How many renamed files are kept; 0 keeps all of them. With 10 files of 100 MB the log takes 1.1 GB at "
+        "most.",
+        example="--audit-log-maxbackup=100",
     )
     audit_log_maxage: int = option(
-        366,
+        30,
         kind=INTEGER,
         help="For how many days a renamed file is kept, by the time in its name; 0 keeps it for ever.",
-        example="--audit-log-maxage=30",
+        example="--audit-log-maxage=366",
     )
 
 
@@ -75,19 +77,13 @@ def problems(options: AuditOptions) -> list[Problem]:
     return found
 
 
-def warnings(options: AuditOptions) -> tuple[str, ...]:
-    if options.audit_log_path is None or options.audit_policy_file is not None:
-        return ()
-    return ("no audit events are recorded: --audit-log-path needs an --audit-policy-file that says which ones",)
-
-
 def settings(options: AuditOptions) -> AuditSettings | None:
     """For options without problems; None when nothing is to be recorded."""
     path, policy_file = options.audit_log_path, options.audit_policy_file
-    if path is None or policy_file is None:
+    if path is None:
         return None
     return AuditSettings(
-        policy_file=Path.cwd() / policy_file,
+        policy_file=None if policy_file is None else Path.cwd() / policy_file,
         path=None if path == STANDARD_OUTPUT else Path.cwd() / path,
         rotation=Rotation(
             most_bytes=options.audit_log_maxsize * MEGABYTE,

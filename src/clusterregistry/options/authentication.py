@@ -18,15 +18,16 @@ class AuthenticationOptions:
         None,
         kind=FILE,
         help="Certificate authorities, PEM, whose client certificates are accepted: the common name is the user, each "
-        "organization a group. The generated CA (DATA_DIR/ca.crt) is accepted besides. Read again when it changes.",
+        "organization a group. The generated CA (DATA_DIR/ca.crt) is accepted besides, unless --generate-admin is "
+        "false. Read again when it changes.",
         default_shown="the generated CA only",
         example="--client-ca-file=/etc/kubernetes/pki/ca.crt",
     )
     token_auth_file: Path | None = option(
         None,
         kind=FILE,
-        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. Members of `system:masters` may '
-        "do everything. The file is read at start.",
+        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. What they may do is for roles to '
+        "say, such as `view` bound to a group. Read again when it changes; 10 MiB at most.",
         default_shown="no tokens",
         example="--token-auth-file=tokens.csv",
     )

@@ -1,9 +1,11 @@
-"""Options about what users may do."""
+"""Options about what users may do: the group, and what to warn about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterregistry.authz import modes
+from clusterregistry.options import checks
 from clusterregistry.options.fields import option
 from clusterregistry.options.kinds import BOOLEAN, WORDS
 
@@ -15,9 +17,9 @@ class AuthorizationOptions:
     authorization_mode: tuple[str, ...] = option(
         ("RBAC",),
         kind=WORDS,
-        help="How to decide, in this order, until one has an opinion: RBAC, Webhook, AlwaysAllow (for trials), "
-        "AlwaysDeny. Members of `system:masters` may do everything in every mode. With RBAC others may do what the "
-        "ClusterRoles allow that are bound to them: at first that is reading discovery, health and version.",
+        help="How to decide, in this order, until one has an opinion: RBAC, Webhook, AlwaysAllow (for trials on one "
+        "machine), AlwaysDeny. With RBAC users may do what the ClusterRoles allow that are bound to them: at first "
+        "reading discovery, health and version; `view` adds reading clusters, `edit` writing them.",
         example="--authorization-mode=RBAC",
     )
     authorization_filtered_lists: bool = option(
@@ -27,3 +29,12 @@ class AuthorizationOptions:
         "`resourceNames`), gets a list or watch of just these. False refuses such requests, as kube-apiserver does.",
         example="--authorization-filtered-lists=false",
     )
+
+
+def warnings(options: AuthorizationOptions, *, bind_address: str) -> tuple[str, ...]:
+    address = checks.ip_of(bind_address)
+    if modes.ALWAYS_ALLOW not in options.authorization_mode or address is None or checks.is_loopback(address):
+        return ()
+    flags = f"--authorization-mode has AlwaysAllow and --bind-address is {bind_address}"
+    remedy = "leave --authorization-mode out and bind roles to users, or give --bind-address=127.0.0.1"
+    return (f"every user who has signed in may do everything, from other machines too: {flags}. What to do: {remedy}",)

@@ -23,6 +23,12 @@ def ip_of(text: str) -> IPAddress | None:
         return None
 
 
+def is_loopback(address: IPAddress) -> bool:
+    """Whether only this machine can reach it. Python before 3.13 does not look into ``::ffff:127.0.0.1``."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
 def is_host_name(text: str) -> bool:
     if len(text) > _MAX_HOST_NAME or _HOST_NAME.fullmatch(text) is None:
         return False
@@ -43,6 +49,30 @@ def reachable_address(flag: str, text: str) -> list[Problem]:
     if address is not None and address.is_unspecified:
         return [Problem(flag, f"{text} is no address that a client could connect to")]
     return []
+
+
+def certificate_name(flag: str, text: str) -> list[Problem]:
+    """A name for a certificate: a host name, which may begin with ``*.``, or an IP address."""
+    address = ip_of(text)
+    if address is not None:
+        if address.is_unspecified:
+            return [Problem(flag, f"{text} is no address that a client could connect to", "name the addresses")]
+        return []
+    if is_host_name(text.removeprefix("*.")):
+        return []
+    return [Problem(flag, f'"{text}" is neither an IP address nor a DNS name', _certificate_name_hint(text))]
+
+
+def _certificate_name_hint(text: str) -> str:
+    if "//" in text:
+        return "without https:// and what follows the name"
+    if "/" in text:
+        return "a network cannot be in a certificate: name the addresses"
+    if is_host_name(text.rpartition(":")[0]) or ip_of(text.rpartition(":")[0].strip("[]")) is not None:
+        return "without the port"
+    if "*" in text:
+        return "a wildcard is the whole first part, such as *.example.com"
+    return "such as registry.example.com, *.example.com or 10.0.0.5"
 
 
 def port(flag: str, number: int) -> list[Problem]:
@@ -69,5 +99,7 @@ def directory_or_nothing(flag: str, path: Path) -> list[Problem]:
     """A directory, or a path at which one can still be made."""
     try:
         return [Problem(flag, f"{path} is not a directory")] if path.exists() and not path.is_dir() else []
+    except PermissionError:  # no mistake in the options: the start says whose it is
+        return []
     except OSError as error:
         return [Problem(flag, f"{path}: {os.strerror(error.errno) if error.errno else error}")]

@@ -13,7 +13,17 @@ from pathlib import Path
 
 from clusterregistry.audit.settings import AuditSettings
 from clusterregistry.authz import modes
-from clusterregistry.options import audit, checks, etcd, front_proxy, host_cluster, limits, oidc, webhooks
+from clusterregistry.options import (
+    audit,
+    authorization,
+    checks,
+    etcd,
+    front_proxy,
+    host_cluster,
+    limits,
+    oidc,
+    webhooks,
+)
 from clusterregistry.options.audit import AuditOptions
 from clusterregistry.options.authentication import AuthenticationOptions
 from clusterregistry.options.authorization import AuthorizationOptions
@@ -57,8 +67,12 @@ class CompletedOptions:
     serving_certificate: Path
     """The certificate to serve with: the operator's, or the generated one."""
     serving_key: Path
+    server_ca_file: Path | None
+    """The authorities by which clients verify the operator's certificate, when they are named."""
+    generate_admin: bool
+    """Whether to make an administrator, whose certificate the generated authority signs."""
     client_ca_files: tuple[Path, ...]
-    """Authorities whose client certificates are accepted: the generated one, then the operator's."""
+    """Authorities whose client certificates are accepted: the generated one with an administrator, the operator's."""
     proxy_ca_files: tuple[Path, ...]
     """Authorities whose client certificates are those of front proxies."""
     server_url: str
@@ -85,7 +99,7 @@ class CompletedOptions:
 def complete(options: Options, environ: Mapping[str, str], *, aggregated: bool = False) -> CompletedOptions:
     """Checks options across fields and against the machine. Raises OptionsError with every problem at once."""
     host = _host(options, environ) if aggregated else None
-    problems = [*_serving_problems(options.serving), *_other_problems(options)]
+    problems = [*_serving_problems(options.serving), *_name_problems(options.serving), *_other_problems(options)]
     problems += _host_problems(options, host) if aggregated else host_cluster.misplaced(options.host_cluster)
     data_dir = options.storage.data_dir or _default_data_dir(environ)
     if data_dir is None:
@@ -110,13 +124,19 @@ def _host(options: Options, environ: Mapping[str, str]) -> HostCluster | None:
 
 def _host_problems(options: Options, host: HostCluster | None) -> list[Problem]:
     groups = (options.authentication, options.authorization, options.oidc, options.webhooks)
-    return [*host_cluster.problems(options.host_cluster, host), *host_cluster.left_to_the_host(groups)]
+    found = [*host_cluster.problems(options.host_cluster, host), *host_cluster.left_to_the_host(groups)]
+    if options.serving.generate_admin:
+        found.append(
+            Problem("--generate-admin", "is only for `clusterregistry standalone`: the host cluster has users")
+        )
+    return found
 
 
 def _completed(options: Options, layout: Layout, host: HostCluster | None) -> CompletedOptions:
     serving, client_ca = options.serving, options.authentication.client_ca_file
     proxy_ca = options.front_proxy.requestheader_client_ca_file
     authentication, warnings = _without_needless_anonymity(options)
+    generate_admin = host is None and _generates_admin(options)
     return CompletedOptions(
         general=options.general,
         storage=options.storage,
@@ -132,9 +152,11 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None) -> Co
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
-        # The generated CA is no authority of users where the host cluster knows them.
+        server_ca_file=_absolute(serving.tls_ca_file) if serving.tls_ca_file else None,
+        generate_admin=generate_admin,
+        # Without an administrator, or where the host cluster knows users, the generated CA is no authority of users.
         client_ca_files=(
-            *(() if host else (layout.ca_certificate,)),
+            *((layout.ca_certificate,) if generate_admin else ()),
             *((_absolute(client_ca),) if client_ca else ()),
         ),
         proxy_ca_files=(_absolute(proxy_ca),) if proxy_ca else (),
@@ -142,7 +164,13 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None) -> Co
         etcd=etcd.settings(options.storage),
         audit_settings=audit.settings(options.audit),
         host=host,
-        warnings=(*warnings, *audit.warnings(options.audit), *host_cluster.warnings(host, proxy_ca)),
+        warnings=(
+            *warnings,
+            *_nobody_warning(options, host),
+            *authorization.warnings(options.authorization, bind_address=serving.bind_address),
+            *oidc.warnings(options.oidc),
+            *host_cluster.warnings(host, proxy_ca),
+        ),
     )
 
 
@@ -155,10 +183,43 @@ def _serving_problems(serving: ServingOptions) -> list[Problem]:
         problems.append(Problem("", "--tls-cert-file and --tls-private-key-file must be given together"))
     problems += checks.readable_file("--tls-cert-file", serving.tls_cert_file)
     problems += checks.readable_file("--tls-private-key-file", serving.tls_private_key_file)
+    problems += checks.readable_file("--tls-ca-file", serving.tls_ca_file)
+    if serving.tls_ca_file is not None and serving.tls_cert_file is None:
+        why = "is for a certificate of your own, and --tls-cert-file is not given"
+        problems.append(Problem("--tls-ca-file", why, "clients verify the generated certificate by DATA_DIR/ca.crt"))
     problems += _suite_problems(serving.tls_cipher_suites)
     problems += checks.positive("--request-timeout", serving.request_timeout)
     problems += checks.positive("--min-request-timeout", serving.min_request_timeout)
     return problems
+
+
+def _name_problems(serving: ServingOptions) -> list[Problem]:
+    problems = [problem for name in serving.tls_san for problem in checks.certificate_name("--tls-san", name)]
+    if serving.tls_san and serving.tls_cert_file is not None:
+        why = "is for the generated certificate, and --tls-cert-file is given"
+        problems.append(Problem("--tls-san", why, "have your certificate made with these names"))
+    return problems
+
+
+def _generates_admin(options: Options) -> bool:
+    """With both authorities from the operator there are users, and no need for an administrator of ours."""
+    if options.serving.generate_admin is not None:
+        return options.serving.generate_admin
+    return options.authentication.client_ca_file is None or options.serving.tls_cert_file is None
+
+
+def _nobody_warning(options: Options, host: HostCluster | None) -> tuple[str, ...]:
+    ways = (
+        options.authentication.client_ca_file,
+        options.authentication.token_auth_file,
+        options.front_proxy.requestheader_client_ca_file,
+        options.oidc.oidc_issuer_url,
+        options.webhooks.authentication_token_webhook_config_file,
+    )
+    if host is not None or _generates_admin(options) or any(ways):
+        return ()
+    why = "no user can sign in: --generate-admin is false, and nothing else says who users are"
+    return (f"{why}. Give --client-ca-file, --token-auth-file or --oidc-issuer-url",)
 
 
 def _suite_problems(named: tuple[str, ...]) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""Options about OpenID Connect: the group, what is wrong with it, and what it amounts to."""
+"""Options about OpenID Connect: the group, what is wrong with it, what to warn about, and what it amounts to."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from clusterregistry.authn.oidc.settings import ALGORITHMS, IssuerSettings
+from clusterregistry.authn.users import MASTERS
 from clusterregistry.options import checks
 from clusterregistry.options.fields import option
 from clusterregistry.options.kinds import ASSIGNMENTS, FILE, TEXT, WORDS
@@ -58,8 +59,8 @@ class OIDCOptions:
     oidc_groups_prefix: str = option(
         "",
         kind=TEXT,
-        help="What is put before the name of each group. Without it, whoever can make groups at the issuer can make "
-        "members of `system:masters`.",
+        help="What is put before the name of each group, so that no issuer can name groups of others. Without it, "
+        "whoever can make groups at the issuer can become an administrator here.",
         default_shown="nothing",
         example="--oidc-groups-prefix=oidc:",
     )
@@ -122,6 +123,16 @@ def problems(options: OIDCOptions) -> list[Problem]:
         )
     found += checks.readable_file("--oidc-ca-file", options.oidc_ca_file)
     return found + _algorithm_problems(options.oidc_signing_algs) + _claim_problems(options)
+
+
+def warnings(options: OIDCOptions) -> tuple[str, ...]:
+    """Also a prefix such as ``system:`` lets a group of the issuer become that of administrators."""
+    if not options.oidc_groups_claim or not MASTERS.startswith(options.oidc_groups_prefix):
+        return ()
+    danger = f"whoever can make groups at {options.oidc_issuer_url} can become an administrator here"
+    cause = f"no prefix keeps the groups of --oidc-groups-claim apart from {MASTERS}"
+    remedy = "give --oidc-groups-prefix=oidc: and bind roles to groups with that prefix"
+    return (f"{danger}: {cause}. What to do: {remedy}",)
 
 
 def _incomplete(options: OIDCOptions) -> list[Problem]:

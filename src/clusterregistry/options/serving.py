@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from clusterregistry.options.fields import option
-from clusterregistry.options.kinds import ADDRESS, DIRECTORY, DURATION, FILE, INTEGER, WORDS, choice
+from clusterregistry.options.kinds import ADDRESS, BOOLEAN, DIRECTORY, DURATION, FILE, INTEGER, WORDS, Kind, choice
+
+# As k3s takes it: several times, and several at once.
+_NAMES: Kind[tuple[str, ...]] = Kind(
+    metavar="A,B,...", parse=WORDS.parse, show=",".join, empty_is_default=True, repeatable=True
+)
+_UNLESS_GIVEN: Kind[bool | None] = Kind(
+    metavar="BOOL", parse=BOOLEAN.parse, show=lambda value: str(value).lower(), bare="true"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +50,15 @@ class ServingOptions:
         help="Where generated certificates and their keys are kept (the CA itself is in the data directory).",
         default_shown="`certs` in the data directory",
     )
+    tls_san: tuple[str, ...] = option(
+        (),
+        kind=_NAMES,
+        help="Further DNS names and IP addresses for the generated serving certificate, besides this machine's name, "
+        "loopback, and the two addresses above. Wildcards such as `*.example.com` are fine. May be given several "
+        "times. A change makes a new certificate at the next start.",
+        default_shown="none",
+        example="--tls-san=registry.example.com --tls-san=10.0.0.5,*.registry.example.com",
+    )
     tls_cert_file: Path | None = option(
         None,
         kind=FILE,
@@ -55,6 +72,24 @@ class ServingOptions:
         kind=FILE,
         help="The private key of --tls-cert-file, PEM, without a passphrase.",
         default_shown="one is made",
+    )
+    tls_ca_file: Path | None = option(
+        None,
+        kind=FILE,
+        help="The certificate authorities, PEM, by which clients verify --tls-cert-file. They go into "
+        "admin.kubeconfig and DATA_DIR/server-ca.crt, so that copies stay good when the certificate is renewed. Read "
+        "again when it changes.",
+        default_shown="the authority at the end of --tls-cert-file, or the certificate itself when it comes alone",
+        example="--tls-ca-file=ca.crt",
+    )
+    generate_admin: bool | None = option(
+        None,
+        kind=_UNLESS_GIVEN,
+        help="Whether to make an administrator's certificate and admin.kubeconfig, and to accept client certificates "
+        "of the generated CA. When false, no CA is made either, unless the serving certificate needs one. Only for "
+        "`clusterregistry standalone`.",
+        default_shown="true, but false when both --client-ca-file and --tls-cert-file are given",
+        example="--generate-admin=false",
     )
     tls_min_version: Literal["VersionTLS12", "VersionTLS13"] = option(
         "VersionTLS12",

@@ -2,7 +2,8 @@
 
 ``ensuring`` is the entry: it makes what is missing, renews what ends soon, and otherwise changes nothing.
 ``cryptography`` is imported only when something has to be made or looked at anew; ``tls`` builds the server's TLS
-context. Every failure is a ``CertificateError`` that says what to do.
+context, ``handshake`` has a word for clients that it refuses, ``own_certificate`` knows by which authorities clients
+verify a certificate of the operator's. Every failure is a ``CertificateError`` that says what to do.
 
 This package writes only the files that ``layout`` names. It must not know options, requests or storage.
 """

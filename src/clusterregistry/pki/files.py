@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from clusterregistry import file_errors
 from clusterregistry.pki.errors import CertificateError
 from clusterregistry.pki.layout import Layout
 
@@ -24,10 +25,8 @@ def read(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise CertificateError(
-            f"{path} cannot be read: {error.strerror}",
-            remedy=f"make it readable for the user that runs the server (uid {os.getuid()})",
-        ) from None
+        message, remedy = file_errors.explain(path, error, action="read")
+        raise CertificateError(message, remedy=remedy) from None
 
 
 def write(path: Path, content: bytes, *, mode: int) -> None:
@@ -55,15 +54,23 @@ def _replace(path: Path, content: bytes, *, mode: int) -> None:
         raise
 
 
+def make_directory(path: Path) -> None:
+    """Makes a directory, for its owner only, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise _cannot_write(Path(error.filename or path), error) from None
+
+
 @contextlib.contextmanager
 def exclusive(layout: Layout) -> Iterator[None]:
     """Makes the directories and holds a lock: two first starts at once must not make two authorities."""
+    make_directory(layout.data_dir)
+    make_directory(layout.cert_dir)
     try:
-        layout.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        layout.cert_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = layout.lock.open("wb")
     except OSError as error:
-        raise _cannot_write(Path(error.filename or layout.cert_dir), error) from None
+        raise _cannot_write(layout.lock, error) from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -86,7 +93,5 @@ def open_to_others(path: Path) -> bool:
 
 
 def _cannot_write(path: Path, error: OSError) -> CertificateError:
-    return CertificateError(
-        f"{path} cannot be written: {error.strerror}",
-        remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
-    )
+    message, remedy = file_errors.explain(path, error, action="written")
+    return CertificateError(message, remedy=remedy)

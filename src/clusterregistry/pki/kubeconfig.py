@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
+import re
 
 _TEMPLATE = """\
 # Made by clusterregistry for its administrator. Keep it secret: it holds a private key.
@@ -27,6 +29,8 @@ contexts:
 current-context: clusterregistry
 """
 
+_AUTHORITIES = re.compile(rb"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/]+=*)")
+
 
 def render(*, server_url: str, authorities: bytes, certificate: bytes, key: bytes) -> bytes:
     """A kubeconfig with everything embedded. ``authorities`` are the certificates to trust the server by."""
@@ -38,6 +42,17 @@ def render(*, server_url: str, authorities: bytes, certificate: bytes, key: byte
 def speaks_of(content: bytes, *, server_url: str, certificate: bytes) -> bool:
     """Whether a file that somebody edited still leads to this server with this certificate."""
     return server_url.encode() in content and _data(certificate).encode() in content
+
+
+def authorities_in(content: bytes) -> list[bytes]:
+    """The authorities that a kubeconfig trusts servers by, those that are embedded and can be read."""
+    found = []
+    for data in _AUTHORITIES.findall(content):
+        try:
+            found.append(base64.b64decode(data, validate=True))
+        except binascii.Error:
+            continue
+    return found
 
 
 def _data(content: bytes) -> str:

@@ -22,6 +22,11 @@ class Layout:
         return self.data_dir / "ca.key"
 
     @property
+    def server_ca(self) -> Path:
+        """What clients verify the server by, when that is not ``ca_certificate``."""
+        return self.data_dir / "server-ca.crt"
+
+    @property
     def kubeconfig(self) -> Path:
         return self.data_dir / "admin.kubeconfig"
 

@@ -22,6 +22,8 @@ class Facts:
     digest: str
     not_after: float
     names: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+    """Those of the names that the operator asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ def load(path: Path) -> Record:
 
 def _facts(document: Mapping[str, Any]) -> Facts:
     names = tuple(str(name) for name in document["names"])
-    return Facts(str(document["digest"]), float(document["not_after"]), names)
+    further = tuple(str(name) for name in document.get("further", ()))  # older records know of none
+    return Facts(str(document["digest"]), float(document["not_after"]), names, further)
 
 
 def save(path: Path, record: Record) -> None:

@@ -40,6 +40,8 @@ class TlsFiles:
     """Authorities of front proxies."""
     minimum: str
     suites: tuple[str, ...] = ()
+    server_ca: Path | None = None
+    """By which clients verify the certificate. It is no part of TLS here: only its changes are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,8 @@ class LiveTls:
 def _digest(names: TlsFiles) -> str:
     """One fingerprint of all that is in the files, or of why they cannot be read."""
     try:
-        return files.digest(*map(files.read, (names.certificate, names.key, *names.client_cas, *names.proxy_cas)))
+        named = (names.certificate, names.key, *names.client_cas, *names.proxy_cas)
+        return files.digest(*map(files.read, (*named, *((names.server_ca,) if names.server_ca else ()))))
     except CertificateError as error:
         return str(error)
 
@@ -151,7 +154,8 @@ async def keep_current(
 ) -> None:
     """Looks at the files for ever, in a thread since a disk may be slow. ``on_change`` is called in the loop.
 
-    ``renew`` sees to the generated certificates now and then; what it writes is found as any other change.
+    ``renew`` sees to the generated certificates now and then; what it writes is found as any other change. It is also
+    called after a change: what clients are given to verify the server by follows the certificate.
     """
     until_renewal = RENEW_SECONDS
     while True:
@@ -163,6 +167,7 @@ async def keep_current(
                 await asyncio.to_thread(_renew, renew)
             if await asyncio.to_thread(live.look):
                 on_change(live.loaded)
+                await asyncio.to_thread(_renew, renew)
         except Exception:  # noqa: BLE001 - whatever it is: the server goes on with what it has, and looks again
             _log.exception("certificates could not be looked at")
 

@@ -19,6 +19,14 @@ ADMIN = "admin"
 MASTERS = "system:masters"
 
 
+@dataclass(frozen=True, slots=True)
+class ServingNames:
+    """The names for the serving certificate. ``further`` are those of them that the operator asked for."""
+
+    names: tuple[str, ...]
+    further: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
     """A certificate that our CA signs, and what it has to be good for."""
@@ -28,45 +36,51 @@ class Leaf:
     certificate: Path
     key: Path
     names: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
         return f"remove {self.certificate} and {self.key}: the next start makes new ones"
 
     def good(self, facts: Facts | None, *, now: float) -> bool:
-        return facts is not None and facts.not_after - now > RENEW_BEFORE and set(self.names) <= set(facts.names)
+        """Names that the machine had before do no harm; those that the operator took back must go."""
+        if facts is None or facts.not_after - now <= RENEW_BEFORE:
+            return False
+        return set(self.names) <= set(facts.names) and set(self.further) == set(facts.further)
 
 
 class Store:
     """The certificates on disk, seen through a record, which it brings up to date. ``made`` is for people."""
 
-    def __init__(self, layout: Layout, record: Record, *, now: float, administrator: bool = True) -> None:
+    def __init__(
+        self, layout: Layout, record: Record, *, now: float, serving: ServingNames | None, administrator: bool
+    ) -> None:
+        """``serving`` is None when the operator brings a serving certificate."""
         self.layout = layout
+        self._serving = serving
         self._administrator = administrator
         self.now = now
         self.record = record
         self.made: list[str] = []
 
-    def in_order(self, serving_names: tuple[str, ...] | None) -> bool:
+    def in_order(self) -> bool:
         """Whether the record knows all files as they are, and all are good for a while. Reads, never parses."""
         ca = self._recorded("ca", self._ca_digest())
         if ca is None or ca.not_after <= self.now:
             return False
-        return all(
-            leaf.good(self._recorded(leaf.name, self._digest(leaf)), now=self.now)
-            for leaf in self._leaves(serving_names)
-        )
+        return all(leaf.good(self._recorded(leaf.name, self._digest(leaf)), now=self.now) for leaf in self._leaves())
 
-    def ensure_all(self, serving_names: tuple[str, ...] | None) -> None:
-        """Makes, inspects and renews. ``serving_names`` is None when the operator brings a serving certificate."""
+    def ensure_all(self) -> None:
+        """Makes, inspects and renews."""
         self._ensure_ca()
-        for leaf in self._leaves(serving_names):
+        for leaf in self._leaves():
             self._ensure_leaf(leaf)
 
-    def record_kubeconfig(self, digest: str) -> None:
-        self.record = Record(self.record.facts, digest)
+    def first_end(self) -> float:
+        """When the first of the certificates ends. For a store that is in order."""
+        return min(self.record.facts[leaf.name].not_after for leaf in self._leaves())
 
-    def _leaves(self, serving_names: tuple[str, ...] | None) -> list[Leaf]:
+    def _leaves(self) -> list[Leaf]:
         files_of = self.layout
         admin = Leaf(
             name=ADMIN,
@@ -75,14 +89,15 @@ class Store:
             key=files_of.admin_key,
         )
         clients = [admin] if self._administrator else []
-        if serving_names is None:
+        if self._serving is None:
             return clients
         serving = Leaf(
             name="serving",
             title="serving certificate",
             certificate=files_of.serving_certificate,
             key=files_of.serving_key,
-            names=serving_names,
+            names=self._serving.names,
+            further=self._serving.further,
         )
         return [serving, *clients]
 
@@ -106,7 +121,8 @@ class Store:
     # The authority ---------------------------------------------------------------------------------------------
 
     @property
-    def _ca_remedy(self) -> str:
+    def ca_remedy(self) -> str:
+        """What to do about an authority that cannot be used."""
         layout = self.layout
         return (
             f"restore {layout.ca_certificate} and {layout.ca_key} from a backup; or remove both, {layout.cert_dir} and "
@@ -119,20 +135,20 @@ class Store:
             self._make_ca()
         facts = self._recorded("ca", self._ca_digest()) or self._inspect_ca()
         if facts.not_after <= self.now:
-            raise CertificateError(f"the CA in {self.layout.ca_certificate} has expired", remedy=self._ca_remedy)
+            raise CertificateError(f"the CA in {self.layout.ca_certificate} has expired", remedy=self.ca_remedy)
 
     def _refuse_to_replace_a_lost_ca(self) -> None:
         """Certificates that are there were signed by a CA that is not: a new one would cut off every client."""
         held = [path for path in (self.layout.serving_certificate, self.layout.admin_certificate) if files.read(path)]
         if held:
             raise CertificateError(
-                f"{self.layout.ca_certificate} is missing, and {held[0]} was signed by it", remedy=self._ca_remedy
+                f"{self.layout.ca_certificate} is missing, and {held[0]} was signed by it", remedy=self.ca_remedy
             )
 
     def _make_ca(self) -> None:
         from clusterregistry.pki import issuing  # noqa: PLC0415 - slow import, needed only to make things
 
-        key = self._key_for(self.layout.ca_key, remedy=self._ca_remedy)
+        key = self._key_for(self.layout.ca_key, remedy=self.ca_remedy)
         made = issuing.new_authority(key, now=self.now)
         files.write(self.layout.ca_certificate, issuing.certificate_pem(made.certificate), mode=files.PUBLIC)
         self.made.append(f"{self.layout.ca_certificate} (certificate authority, with {self.layout.ca_key.name})")
@@ -141,12 +157,12 @@ class Store:
         from clusterregistry.pki import inspecting  # noqa: PLC0415
 
         path, content = self.layout.ca_certificate, files.read(self.layout.ca_certificate) or b""
-        held = inspecting.certificate(path, content, remedy=self._ca_remedy)
-        inspecting.require_authority(path, held, remedy=self._ca_remedy)
+        held = inspecting.certificate(path, content, remedy=self.ca_remedy)
+        inspecting.require_authority(path, held, remedy=self.ca_remedy)
         private = files.read(self.layout.ca_key)
         if private is not None:  # without the key a server runs until something is to be renewed
-            key = inspecting.key(self.layout.ca_key, private, remedy=self._ca_remedy)
-            inspecting.require_match(path, held, key, remedy=self._ca_remedy)
+            key = inspecting.key(self.layout.ca_key, private, remedy=self.ca_remedy)
+            inspecting.require_match(path, held, key, remedy=self.ca_remedy)
         return self._remember("ca", Facts(self._ca_digest(), held.not_valid_after_utc.timestamp()))
 
     def _authority(self) -> Authority:
@@ -156,10 +172,10 @@ class Store:
         private = files.read(self.layout.ca_key)
         if private is None:
             raise CertificateError(
-                f"{self.layout.ca_key} is missing, and a certificate has to be signed", remedy=self._ca_remedy
+                f"{self.layout.ca_key} is missing, and a certificate has to be signed", remedy=self.ca_remedy
             )
-        held = inspecting.certificate(path, content, remedy=self._ca_remedy)
-        key = inspecting.key(self.layout.ca_key, private, remedy=self._ca_remedy)
+        held = inspecting.certificate(path, content, remedy=self.ca_remedy)
+        key = inspecting.key(self.layout.ca_key, private, remedy=self.ca_remedy)
         return issuing.Authority(held, key)
 
     # The leaves ------------------------------------------------------------------------------------------------
@@ -182,10 +198,11 @@ class Store:
         key = inspecting.key(leaf.key, private, remedy=leaf.remedy)
         inspecting.require_match(leaf.certificate, held, key, remedy=leaf.remedy)
         ca_content = files.read(self.layout.ca_certificate) or b""
-        ca = inspecting.certificate(self.layout.ca_certificate, ca_content, remedy=self._ca_remedy)
+        ca = inspecting.certificate(self.layout.ca_certificate, ca_content, remedy=self.ca_remedy)
         inspecting.require_issued_by(leaf.certificate, held, ca, remedy=leaf.remedy)
         not_after = held.not_valid_after_utc.timestamp()
-        return self._remember(leaf.name, Facts(self._digest(leaf), not_after, inspecting.names(held)))
+        facts = Facts(self._digest(leaf), not_after, inspecting.names(held), leaf.further)
+        return self._remember(leaf.name, facts)
 
     def _issue(self, leaf: Leaf, how: str) -> None:
         authority = self._authority()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clusterregistry.pki import files
 from clusterregistry.pki.errors import CertificateError
+from clusterregistry.pki.handshake import ServerContext
 
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
@@ -22,7 +23,7 @@ CIPHER_SUITES = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 
-_NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which the module does not name
+NO_CHECK_TIME = 0x200000  # X509_V_FLAGNO_CHECK_TIME, which the module does not name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +52,21 @@ def server_context(
     not for clients, ends the handshake: Python has no way to look at it and go on. Whether it is valid now is left to
     authentication, which answers a 401. Raises CertificateError for what cannot be used.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[minimum]
     context.set_ciphers(":".join(CIPHER_SUITES[name] for name in suites or CIPHER_SUITES))
     context.set_alpn_protocols(["http/1.1"])
-    _load_certificate(context, certificate, key)
+    load_certificate(context, certificate, key)
     for bundle in client_cas:
         _load_authorities(context, bundle)
     context.verify_mode = ssl.CERT_OPTIONAL
     # As in Go, an authority need not be a root to be trusted.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VerifyFlags(_NO_CHECK_TIME)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VerifyFlags(NO_CHECK_TIME)
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """Has a context serve a certificate. Raises CertificateError."""
     try:
         # OpenSSL would ask at the terminal for a passphrase; an empty one makes it refuse instead.
         context.load_cert_chain(certificate, key, password=lambda: "")

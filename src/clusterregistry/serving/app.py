@@ -15,6 +15,7 @@ from clusterregistry import __version__
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.audit.counting import Counts
 from clusterregistry.authn import union as authenticators
+from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.handlers.review import ReviewScope, review_scope
@@ -68,6 +69,8 @@ class Server:
     trust: Trust
     following: Following | None = None
     """What the host cluster says of certificates and front proxies, to be followed; None: the options say all of it."""
+    token_file: TokenFile | None = None
+    """Users with static tokens, to be followed; None: there is no such file."""
 
     def end_watches(self) -> None:
         for hub in self.hubs:
@@ -130,6 +133,7 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     measures = Measures(
         request_metrics,
         audit=audit_counts,
+        token_file=None if deciders.token_file is None else deciders.token_file.reloads,
         objects={one.resource.qualified_name: one.store.count for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
@@ -169,6 +173,7 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         stopping=stopping,
         trust=trust,
         following=deciders.following,
+        token_file=deciders.token_file,
     )
 
 

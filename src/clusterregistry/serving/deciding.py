@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterregistry import catalog
-from clusterregistry.authn import tokenfile
 from clusterregistry.authn.tokenfile import TokenFile
 from clusterregistry.authz import modes
 from clusterregistry.authz.interface import Authorizer
@@ -36,6 +34,8 @@ class Deciders:
     checks: Mapping[str, Check] = field(default_factory=dict)
     """Whether those answer who are asked elsewhere."""
     following: Following | None = None
+    token_file: TokenFile | None = None
+    """One of ``tokens``, to be followed; None: there is no such file."""
 
 
 async def own(
@@ -44,9 +44,11 @@ async def own(
     """As the options say; ``stack`` closes them. Raises StartupProblem."""
     sources, made = await _asked_elsewhere(options, stack)
     authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=made)
-    tokens = [*_tokens(options.authentication.token_auth_file), *sources]
+    path = options.authentication.token_auth_file
+    token_file = TokenFile(path) if path else None
+    tokens = [*([] if token_file is None else [token_file]), *sources]
     reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=now)
-    return Deciders(tokens=tokens, authorizer=authorizer, reviews=reviews)
+    return Deciders(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
 
 
 def of_host(host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Deciders:
@@ -70,7 +72,3 @@ async def _asked_elsewhere(
 
     others = await remote.connect(options, stack)
     return others.tokens, others.modes
-
-
-def _tokens(path: Path | None) -> list[TokenFile]:
-    return [tokenfile.load(path)] if path else []

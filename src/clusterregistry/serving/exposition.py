@@ -5,6 +5,7 @@ Loaded with the first who asks, see ``metrics``: nothing that every server needs
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -17,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from clusterregistry.audit.counting import Counts
 from clusterregistry.audit.levels import Level
+from clusterregistry.authn.tokenfile import Reloads
 from clusterregistry.serving.metrics import LABELS, Measures, RequestMetrics
 
 
@@ -26,6 +28,7 @@ def renderer_of(measures: Measures) -> Callable[[], bytes]:
     registry.register(_Requests(measures.requests))
     if measures.audit is not None:
         registry.register(_AuditLog(measures.audit))
+    registry.register(_TokenFile(measures.token_file))
     registry.register(_Readings(measures))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -105,6 +108,21 @@ class _AuditLog(Collector):
         yield levels
 
 
+class _TokenFile(Collector):
+    def __init__(self, reloads: Reloads) -> None:
+        self._reloads = reloads
+
+    def collect(self) -> Iterable[Metric]:
+        reloads = CounterMetricFamily(
+            "clusterregistry_token_file_reloads",
+            "Changes of the token file that were noticed, by whether they could be used.",
+            labels=("status",),
+        )
+        reloads.add_metric(("success",), self._reloads.taken)
+        reloads.add_metric(("failure",), self._reloads.failed)
+        yield reloads
+
+
 class _Readings(Collector):
     """What is stored and watched at this moment."""
 
@@ -119,3 +137,11 @@ class _Readings(Collector):
         yield GaugeMetricFamily(
             "apiserver_longrunning_requests", "Watches that are open.", value=self._measures.watches()
         )
+        yield GaugeMetricFamily("python_asyncio_tasks", "Tasks of the event loop.", value=_tasks())
+
+
+def _tasks() -> int:
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # asked outside of a loop
+        return 0

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from clusterregistry.authn.tokenfile import Reloads
 from clusterregistry.handlers.request_info import RequestInfo
 from clusterregistry.handlers.responses import Answer, Response
 
@@ -124,7 +125,7 @@ class RequestMetrics:
 
 
 class Measures:
-    """Everything that ``/metrics`` shows: requests, the audit log, what is stored and watched, and the process itself.
+    """Everything that ``/metrics`` shows: requests, audit log, token file, what is stored and watched, the process.
 
     ``objects`` and ``watches`` are read when somebody asks. The library that renders is loaded when somebody asks for
     the first time: a start does not wait for it, and many servers are never asked.
@@ -135,10 +136,11 @@ class Measures:
         requests: RequestMetrics,
         *,
         audit: Counts | None = None,
+        token_file: Reloads | None = None,
         objects: Mapping[str, Callable[[], int]],
         watches: Callable[[], int],
     ) -> None:
-        self.requests, self.audit = requests, audit
+        self.requests, self.audit, self.token_file = requests, audit, token_file or Reloads()
         self.objects, self.watches = objects, watches
         self._render: Callable[[], bytes] | None = None
 

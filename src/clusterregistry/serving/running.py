@@ -102,6 +102,7 @@ def _tls(options: CompletedOptions) -> LiveTls:
         proxy_cas=options.proxy_ca_files,
         minimum=options.serving.tls_min_version,
         suites=options.serving.tls_cipher_suites,
+        server_ca=options.server_ca_file,
     )
     try:
         return LiveTls(names)
@@ -122,6 +123,7 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
             _meanwhile(keep_collecting()),
             _kept_current(tls, server, occasions),
             _host_followed(options.host, server, tls),
+            _token_file_followed(server),
         ):
             await _until_stopped(options, server, http, on_ready=occasions.on_ready)
 
@@ -154,6 +156,16 @@ async def _host_followed(host: HostCluster | None, server: Server, tls: LiveTls)
         yield
         return
     async with _meanwhile(server.following.follow(HostsWord(host, trust=server.trust, tls=tls).take)):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _token_file_followed(server: Server) -> AsyncIterator[None]:
+    """Reads the token file again meanwhile, where there is one."""
+    if server.token_file is None:
+        yield
+        return
+    async with _meanwhile(server.token_file.follow()):
         yield
 
 

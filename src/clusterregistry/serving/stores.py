@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusterregistry import catalog
+from clusterregistry import catalog, file_errors
 from clusterregistry.apis.meta import times
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.definitions import Resource
@@ -74,10 +73,8 @@ async def _open_sqlite(path: Path) -> Storage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StorageUnavailable(
-            f"{path.parent} cannot be made: {error.strerror}",
-            remedy=f"let the user that runs the server (uid {os.getuid()}) write there, or name another --data-dir",
-        ) from None
+        message, remedy = file_errors.explain(path.parent, error, action="made")
+        raise StorageUnavailable(message, remedy=remedy) from None
     return await SQLiteStorage.open(path)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from clusterregistry.crinit.commands import applying
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.host import kubeconfig_files
+from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests import apiservices
 from clusterregistry.crinit.manifests.accounts import KUBE_SYSTEM, RBAC
@@ -17,6 +17,7 @@ _SERVING = (
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
     ("policy/v1", "PodDisruptionBudget"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
     ("v1", "Service"),
     ("v1", "ServiceAccount"),
 )
@@ -31,6 +32,7 @@ _IN_EVERY_NAMESPACE = "kube-root-ca.crt"
 
 def run(session: Session, *, keep_data: bool, dry_run: bool) -> None:
     """Raises HostError; what is gone already is no error."""
+    answers.require_cluster(session.client)
     kinds = _SERVING if keep_data else (*_SERVING, *_DATA, *_RECORD)
     found = [*_cluster_wide(session), *_in_namespace(session, kinds)]
     if not found:

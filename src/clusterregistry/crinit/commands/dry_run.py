@@ -15,6 +15,7 @@ from clusterregistry.crinit.commands import addresses, applying, init, records
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import making
 from clusterregistry.crinit.credentials.material import Material
+from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.manifests.objects import Manifest
 from clusterregistry.crinit.settings import Mode, ServiceType, Settings
@@ -27,6 +28,7 @@ def offline(mode: Mode, name: str, given: dict[str, str]) -> list[Manifest]:
 
 
 def against_host(session: Session, *, upgrade: bool) -> list[Manifest]:
+    answers.require_cluster(session.client)
     settings, given = init.chosen(session, upgrade=upgrade)
     material = init.material_for(session, settings, names=_names(session, settings))
     return _all(settings, material, given)

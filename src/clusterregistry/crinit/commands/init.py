@@ -18,10 +18,18 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import making
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.errors import CrinitError
-from clusterregistry.crinit.host import kubeconfig_files
+from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
-from clusterregistry.crinit.manifests import everything, namespaces, secrets, services, workloads
+from clusterregistry.crinit.manifests import (
+    everything,
+    namespaces,
+    network_policies,
+    secrets,
+    services,
+    workloads,
+)
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
 _AHEAD = frozenset({"Namespace"})
@@ -43,6 +51,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     for manifest in everything(settings, material):
         if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
             _apply(session, manifest)
+    _remove_policies(session, settings)
     waiting.workloads(session, settings)
     _finish(session, settings, material=material, reached=reached)
 
@@ -100,7 +109,7 @@ def entries(session: Session, *, reached: Reached, material: Material) -> kubeco
 
 def _greet(session: Session) -> None:
     with session.progress.step(f"Host cluster {session.client.url}") as outcome:
-        outcome.text = str(session.client.call("GET", "/version").get("gitVersion", "reached"))
+        outcome.text = answers.require_cluster(session.client)
 
 
 def _require_ours(session: Session, settings: Settings) -> None:
@@ -135,6 +144,19 @@ def _apply(session: Session, manifest: dict[str, Any]) -> None:
     applying.apply(session.client, session.progress, manifest)
 
 
+def _remove_policies(session: Session, settings: Settings) -> None:
+    """Those of a former run that are not wanted any more: as long as they are there, they count."""
+    wanted = {manifest["metadata"]["name"] for manifest in network_policies.network_policies(settings)}
+    path = path_of(network_policies.VERSION, network_policies.KIND, namespace=session.namespace)
+    selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
+    for found in session.client.items(path, labelSelector=selector):
+        name = found["metadata"]["name"]
+        if name not in wanted:
+            with session.progress.step(applying.shown_as(found | {"kind": network_policies.KIND})) as outcome:
+                session.client.delete(f"{path}/{name}")
+                outcome.text = "deleted"
+
+
 def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
     """The files for an etcd of one's own are in a Secret since the first run, and need not be given again."""
     if settings.storage is not Storage.EXTERNAL_ETCD or settings.etcd_files:
@@ -150,8 +172,7 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
     if settings.mode is Mode.AGGREGATED:
         waiting.apiservice(session)
     ours = entries(session, reached=reached, material=material)
-    with session.progress.step(f"Context {session.name} in {session.kubeconfig}") as outcome:
-        outcome.text = "written" if kubeconfig_files.put(session.kubeconfig, session.name, ours) else "unchanged"
+    _write_context(session, ours)
     if reached.from_here:
         waiting.clusters(session, _client(session, ours))
     else:
@@ -160,6 +181,15 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
             f"{session.access.context} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
             f"it: kubectl get clusters --context {session.name} --server https://127.0.0.1:8443"
         )
+
+
+def _write_context(session: Session, ours: kubeconfig_files.Entries) -> None:
+    file = session.kubeconfig
+    with session.progress.step(f"Context {session.name} in {file}") as outcome:
+        was_open = kubeconfig_files.is_open_to_others(file)
+        outcome.text = "written" if kubeconfig_files.put(file, session.name, ours) else "unchanged"
+        if was_open and not kubeconfig_files.is_open_to_others(file):
+            outcome.text += ", and now readable by its owner only"
 
 
 def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:

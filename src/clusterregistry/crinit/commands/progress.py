@@ -17,9 +17,16 @@ class Outcome:
     text: str = "done"
 
 
+def _silence(_: str) -> None:
+    """Where no person looks on, only what is done is said."""
+
+
 @dataclass(slots=True)
 class Progress:
+    """``announce`` is told of a step when it begins: some take minutes."""
+
     say: Callable[[str], None]
+    announce: Callable[[str], None] = _silence
     clock: Callable[[], float] = time.monotonic
     made: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -28,6 +35,7 @@ class Progress:
     def step(self, title: str) -> Iterator[Outcome]:
         """One line when the step is done; also when it fails, so that the last line names where it stopped."""
         started, outcome = self.clock(), Outcome()
+        self.announce(f"{title} ...")
         try:
             yield outcome
         except BaseException:

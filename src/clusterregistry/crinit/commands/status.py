@@ -11,6 +11,7 @@ from clusterregistry.crinit.commands import records
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.commands.waiting import is_ready
 from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests import apiservices
 from clusterregistry.crinit.manifests.objects import INSTANCE
@@ -27,6 +28,7 @@ class Line:
 
 def run(session: Session) -> bool:
     """Tells; answers whether all is well. Raises CrinitError when there is no such registry."""
+    answers.require_cluster(session.client)
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None:
         raise CrinitError(

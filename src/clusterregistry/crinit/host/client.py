@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from clusterregistry.crinit.errors import CrinitError, HostError
-from clusterregistry.crinit.host import exec_plugins
+from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
+from clusterregistry.crinit.host import answers, exec_plugins
+from clusterregistry.crinit.host.answers import NOT_FOUND, Answer
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.webhooks import tls
 
@@ -21,18 +22,17 @@ FIELD_MANAGER = "crinit"
 PATIENCE = 30.0
 APPLY = "application/apply-patch+yaml"
 
-NOT_FOUND = 404
 CONFLICT = 409
-FORBIDDEN = 403
-UNAUTHORIZED = 401
-_ERRORS = 400
+_REDIRECTS, _ERRORS = 300, 400
+_MOST_BYTES = 64 << 20
+"""Of an answer: far more than any that crinit asks for, and little enough to be held in memory."""
 
 PLURALS = {
     "Namespace": "namespaces", "Service": "services", "Secret": "secrets", "ConfigMap": "configmaps",
     "PersistentVolumeClaim": "persistentvolumeclaims", "ServiceAccount": "serviceaccounts", "Event": "events",
     "Pod": "pods", "Node": "nodes", "ClusterRoleBinding": "clusterrolebindings", "RoleBinding": "rolebindings",
     "Deployment": "deployments", "StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets",
-    "APIService": "apiservices", "ReplicaSet": "replicasets",
+    "NetworkPolicy": "networkpolicies", "APIService": "apiservices", "ReplicaSet": "replicasets",
 }  # fmt: skip
 """Of all kinds that crinit touches, so that it need not ask for discovery."""
 
@@ -55,6 +55,7 @@ class Client:
 
     def __init__(self, access: Access, *, patience: float = PATIENCE) -> None:
         self._patience = patience
+        self.context = access.context
         self.url = str(access.cluster.get("server") or "")
         parts = urlsplit(self.url)
         if parts.scheme != "https" or not parts.hostname:
@@ -66,7 +67,7 @@ class Client:
         self._server_name = str(access.cluster.get("tls-server-name") or "") or self._host
         self._proxy = _proxy(access)
         user = _with_plugin(access.user)
-        self._context = _tls(access, user)
+        self._tls = _tls(access, user)
         self._authorization = _authorization(user)
 
     def get(self, path: str, **query: str) -> dict[str, Any] | None:
@@ -74,7 +75,7 @@ class Client:
         try:
             return self.call("GET", path, query=query)
         except HostError as error:
-            if error.status == NOT_FOUND:
+            if error.status == NOT_FOUND and not isinstance(error, ForeignAnswer):
                 return None
             raise
 
@@ -103,7 +104,7 @@ class Client:
         return True
 
     def text(self, path: str, **query: str) -> str:
-        return self._exchange("GET", path, query=query).decode("utf-8", "replace")
+        return self._exchange("GET", path, query=query).body.decode("utf-8", "replace")
 
     def call(
         self,
@@ -115,12 +116,9 @@ class Client:
         media_type: str = "application/json",
     ) -> dict[str, Any]:
         answer = self._exchange(method, path, query=query or {}, body=body, media_type=media_type)
-        try:
-            document = json.loads(answer)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict):
-            raise HostError(f"{self.url} does not answer as a Kubernetes API does", remedy="is its URL right?")
+        document = answer.document()
+        if document is None or answer.status >= _REDIRECTS:
+            raise answers.foreign(answer, url=self.url, context=self.context)
         return document
 
     def _exchange(
@@ -131,7 +129,7 @@ class Client:
         query: Mapping[str, str],
         body: Mapping[str, Any] | None = None,
         media_type: str = "application/json",
-    ) -> bytes:
+    ) -> Answer:
         target = self._root + path + (f"?{urlencode(query)}" if query else "")
         headers = {"accept": "application/json", "user-agent": "crinit", **self._authorization}
         content = None
@@ -141,22 +139,34 @@ class Client:
             connection = self._connection()
             try:
                 connection.request(method, target, body=content, headers=headers)
-                response = connection.getresponse()
-                answer = response.read()
+                answer = self._read(connection.getresponse(), f"{method} {path}")
             finally:
                 connection.close()
         except (OSError, http.client.HTTPException) as error:
-            raise HostError(
-                f"{self.url} cannot be reached: {error or type(error).__name__}",
-                remedy="does kubectl reach the cluster with the same context?",
-            ) from None
-        if response.status >= _ERRORS:
-            raise _refused(response.status, answer, f"{method} {path}")
+            raise answers.unreachable(error, url=self.url, context=self.context) from None
+        if answer.status >= _ERRORS:
+            raise answers.refused(answer, url=self.url, context=self.context)
         return answer
+
+    def _read(self, response: http.client.HTTPResponse, request: str) -> Answer:
+        body = response.read(_MOST_BYTES + 1)
+        if len(body) > _MOST_BYTES:
+            raise HostError(
+                f"{self.url} answers {request} with more than {_MOST_BYTES >> 20} MiB",
+                remedy=f'is that the right server for the context "{self.context}"?',
+                status=response.status,
+            )
+        return Answer(
+            request=request,
+            status=response.status,
+            media_type=response.getheader("content-type") or "",
+            location=response.getheader("location") or "",
+            body=body,
+        )
 
     def _connection(self) -> _Connection:
         host, port = self._proxy or (self._host, self._port)
-        connection = _Connection(host, port, timeout=self._patience, context=self._context)
+        connection = _Connection(host, port, timeout=self._patience, context=self._tls)
         connection.server_name = self._server_name
         if self._proxy:
             connection.set_tunnel(self._host, self._port)
@@ -237,23 +247,3 @@ def _authorization(user: Mapping[str, Any]) -> dict[str, str]:
         basic = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
         return {"authorization": f"Basic {basic}"}
     return {}
-
-
-def _refused(status: int, answer: bytes, request: str) -> HostError:
-    try:
-        message = str(json.loads(answer)["message"])
-    except (ValueError, KeyError, TypeError):
-        message = answer[:200].decode("utf-8", "replace").strip() or f"status {status}"
-    return HostError(f"{message} ({request}: {status})", remedy=_remedy(status, message), status=status)
-
-
-def _remedy(status: int, message: str) -> str:
-    if status == UNAUTHORIZED:
-        return "sign in anew: does `kubectl auth whoami` work with the same context?"
-    if "exceeded quota" in message:
-        return "raise the ResourceQuota of the namespace, or deploy into another: --cluster-registry-namespace"
-    if "being terminated" in message:
-        return "wait until the namespace is gone and run the same command again, or name another namespace"
-    if status == FORBIDDEN:
-        return "ask an administrator of the host cluster for this right, or use a context that has it"
-    return "correct what the message names and run the same command again: what is there stays"

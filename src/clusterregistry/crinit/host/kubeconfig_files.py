@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,13 +58,17 @@ def require_free(file: Path, name: str) -> None:
 
 
 def put(file: Path, name: str, entries: Entries) -> bool:
-    """Adds or replaces our entries; all others stay. Answers whether anything changed."""
+    """Adds or replaces our entries; all others stay. Answers whether anything changed.
+
+    A file that gets a user, and with it a key, is for its owner alone from then on, whatever its mode was before.
+    """
     with _locked(file):
         before = document_of(file)
         after = with_entries(before or {}, name, entries)
-        if after == before:
+        mode = _SECRET if before is None or entries.get("users") else _mode(file)
+        if after == before and mode == _mode(file):
             return False
-        _replace(file, after)
+        _replace(file, after, mode=mode)
         return True
 
 
@@ -74,7 +79,7 @@ def remove(file: Path, name: str) -> bool:
         after = without_entries(before or {}, name)
         if before is None or after == before:
             return False
-        _replace(file, after)
+        _replace(file, after, mode=_mode(file))
         return True
 
 
@@ -148,15 +153,15 @@ def _locked(file: Path) -> Iterator[None]:
         lock.unlink(missing_ok=True)
 
 
-def _replace(file: Path, document: Mapping[str, Any]) -> None:
-    """A rename: whoever reads the file sees the old content or the new. A link stays a link."""
+def _replace(file: Path, document: Mapping[str, Any], *, mode: int) -> None:
+    """A rename: whoever reads the file sees the old content or the new. A link stays a link, the owner the owner."""
     place = _resolved(file)
     try:
-        mode = place.stat().st_mode & 0o777 if place.exists() else _SECRET
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(yaml_codec.encode(dict(document)))
+                _own(descriptor, place)
                 os.fchmod(descriptor, mode)
                 opened.flush()
                 os.fsync(descriptor)
@@ -166,6 +171,22 @@ def _replace(file: Path, document: Mapping[str, Any]) -> None:
             raise
     except OSError as error:
         raise _not_writable(file, error) from None
+
+
+def _own(descriptor: int, place: Path) -> None:
+    """The owner of the file before: one that root changes with sudo must stay readable to the user it belongs to."""
+    if place.exists():
+        before = place.stat()
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+
+
+def is_open_to_others(file: Path) -> bool:
+    return file.exists() and bool(_mode(file) & ~_SECRET)
+
+
+def _mode(file: Path) -> int:
+    return stat.S_IMODE(_resolved(file).stat().st_mode)
 
 
 def _resolved(file: Path) -> Path:

@@ -17,22 +17,28 @@ _FILE_FIELDS = frozenset({"certificate-authority", "client-certificate", "client
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The files that count, first to last, and whether one was named by hand."""
+    """The files that count, first to last, and what named them: a flag, a variable, or nothing."""
 
     files: tuple[Path, ...]
-    explicit: bool = False
+    named_by: str = ""
 
     def target(self) -> Path:
         """Where new entries go, as kubectl decides: the first file that exists, else the last one."""
         return next((file for file in self.files if file.exists()), self.files[-1])
 
+    def __str__(self) -> str:
+        listed = ", ".join(map(str, self.files))
+        return f"{listed}, from {self.named_by}" if self.named_by else listed
+
 
 def places(named: str, environ: Mapping[str, str]) -> Places:
     """--kubeconfig, else $KUBECONFIG, else ~/.kube/config."""
     if named:
-        return Places((Path(named).expanduser(),), explicit=True)
+        return Places((Path(named).expanduser(),), "--kubeconfig")
     listed = tuple(Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part)
-    return Places(listed or (Path(environ.get("HOME", "/"), ".kube", "config"),))
+    if listed:
+        return Places(listed, "$KUBECONFIG")
+    return Places((Path(environ.get("HOME", "/"), ".kube", "config"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,9 @@ class Access:
 
 @dataclass(slots=True)
 class Merged:
-    """All files as one."""
+    """All files as one. ``shown`` names them, for messages."""
 
+    shown: str
     entries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {plural: {} for plural in KINDS})
     current: str = ""
 
@@ -57,7 +64,8 @@ class Merged:
         name = context or self.current
         if not name:
             raise CrinitError(
-                "the kubeconfig has no current context", remedy="name one: --host-cluster-context=CONTEXT"
+                f"the kubeconfig has no current context; contexts are: {self._known('contexts')} (in {self.shown})",
+                remedy="name one: --host-cluster-context=CONTEXT",
             )
         entry = self._entry("contexts", name)
         cluster, user = str(entry.get("cluster") or ""), str(entry.get("user") or "")
@@ -67,24 +75,37 @@ class Merged:
         found = self.entries[plural].get(name)
         if found is not None:
             return found
-        known = ", ".join(sorted(self.entries[plural])) or "none at all"
         raise CrinitError(
-            f'the kubeconfig has no {KINDS[plural]} "{name}"; there are: {known}',
+            f'the kubeconfig has no {KINDS[plural]} "{name}"; there are: {self._known(plural)} (in {self.shown})',
             remedy="give --host-cluster-context one of `kubectl config get-contexts`, or another --kubeconfig",
         )
 
+    def _known(self, plural: str) -> str:
+        return ", ".join(sorted(self.entries[plural])) or "none at all"
+
 
 def load(where: Places) -> Merged:
-    """Reads all files. Those of $KUBECONFIG that do not exist are passed over. Raises CrinitError."""
-    merged = Merged()
-    for file in where.files:
-        document = document_of(file)
-        if document is None:
-            if where.explicit:
-                raise CrinitError(f"there is no file {file}", remedy="name the kubeconfig to use: --kubeconfig=FILE")
-            continue
+    """Reads all files; those that do not exist are passed over unless none does. Raises CrinitError."""
+    merged = Merged(str(where))
+    held = [(file, document) for file in where.files if (document := document_of(file)) is not None]
+    if not held:
+        raise _missing(where)
+    for file, document in held:
         _merge(merged, document, file.absolute().parent)
     return merged
+
+
+def _missing(where: Places) -> CrinitError:
+    remedy = "name the kubeconfig that kubectl uses for the host cluster: --kubeconfig=FILE, or $KUBECONFIG"
+    if not where.named_by:
+        return CrinitError(
+            f"there is no file {where.files[0]}, and neither --kubeconfig nor $KUBECONFIG names another",
+            remedy=f"{remedy} (with sudo, the home directory may be another one)",
+        )
+    if len(where.files) > 1:
+        listed = ", ".join(map(str, where.files))
+        return CrinitError(f"none of the files that {where.named_by} names is there: {listed}", remedy=remedy)
+    return CrinitError(f"there is no file {where.files[0]}, which {where.named_by} names", remedy=remedy)
 
 
 def document_of(file: Path) -> dict[str, Any] | None:
@@ -94,7 +115,10 @@ def document_of(file: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CrinitError(f"{file} cannot be read: {error.strerror}", remedy="make it readable") from None
+        raise CrinitError(
+            f"{file} cannot be read: {error.strerror}",
+            remedy="make it a file that you may read, or name another: --kubeconfig=FILE",
+        ) from None
     try:
         document = yaml_codec.decode(content).value
     except DecodeError as error:

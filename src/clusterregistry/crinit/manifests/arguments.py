@@ -31,6 +31,9 @@ def _own(settings: Settings) -> list[str]:
         own += [f"--advertise-address={settings.service_host}", f"--client-ca-file={SERVING}/ca.crt"]
     if settings.token_auth:
         own.append(f"--token-auth-file={TOKENS}/tokens.csv")
+    if settings.audit:
+        # A pod's logs are collected, kept and rotated by the host cluster; a file would fill the volume of the data.
+        own.append("--audit-log-path=-")
     return [*own, *_etcd(settings)]
 
 

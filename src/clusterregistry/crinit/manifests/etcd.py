@@ -1,4 +1,9 @@
-"""Three members of etcd for the replicas: a StatefulSet, and the service that gives each member its name."""
+"""Three members of etcd for the replicas: a StatefulSet, and the service that gives each member its name.
+
+Each port asks for a certificate of etcd's own authority. etcd's plain port for health and metrics is not opened: a
+kubelet reaches it by the network of the pods only, and with it every other pod does. The probes run ``etcdctl`` in the
+container instead, with the member's own certificate; metrics are at the client port, for those who have one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,6 @@ from clusterregistry.crinit.manifests.volumes import claim_spec
 from clusterregistry.crinit.settings import ETCD_MEMBERS, Settings, Storage
 
 PEER_PORT = 2380
-HEALTH_PORT = 2381
 DATA = "/var/lib/etcd"
 CERTIFICATES = "/etc/etcd/certificates"
 
@@ -72,21 +76,34 @@ def _mounts(settings: Settings) -> list[pods.Mount]:
 
 
 def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
-    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT, "health": HEALTH_PORT}
+    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT}
     return {
         "name": "etcd",
         "image": settings.etcd_image,
         "command": ["etcd"],
         "args": _arguments(settings),
-        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "env": _environment(),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
-        "startupProbe": _probe("/health?serializable=true", period=5, failures=60),
-        "livenessProbe": _probe("/health?serializable=true", period=10, failures=6),
-        "readinessProbe": _probe("/health", period=5, failures=3),
+        # A member that runs answers "status" without the others; before it has once joined them it answers nothing.
+        "startupProbe": _probe("status", period=10, failures=60),
+        "livenessProbe": _probe("status", period=10, failures=6),
+        "readinessProbe": _probe("health", period=5, failures=3),
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": pods.container_security(),
         "volumeMounts": [mount.mount() for mount in mounts],
     }
+
+
+def _environment() -> list[Manifest]:
+    """With these, ``etcdctl`` needs no flags in the container: for the probes, and for people with `kubectl exec`."""
+    etcdctl = {
+        "ETCDCTL_ENDPOINTS": f"https://127.0.0.1:{ETCD_CLIENT_PORT}",
+        "ETCDCTL_CACERT": f"{CERTIFICATES}/ca.crt",
+        "ETCDCTL_CERT": f"{CERTIFICATES}/tls.crt",
+        "ETCDCTL_KEY": f"{CERTIFICATES}/tls.key",
+    }
+    named = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return [named, *({"name": name, "value": value} for name, value in etcdctl.items())]
 
 
 def _arguments(settings: Settings) -> list[str]:
@@ -100,7 +117,6 @@ def _arguments(settings: Settings) -> list[str]:
         f"--advertise-client-urls=https://{own}:{ETCD_CLIENT_PORT}",
         f"--listen-peer-urls=https://0.0.0.0:{PEER_PORT}",
         f"--initial-advertise-peer-urls=https://{own}:{PEER_PORT}",
-        f"--listen-metrics-urls=http://0.0.0.0:{HEALTH_PORT}",
         f"--initial-cluster={','.join(peers)}",
         f"--initial-cluster-token={settings.namespace}-{settings.name}",
         "--client-cert-auth=true",
@@ -114,5 +130,6 @@ def _arguments(settings: Settings) -> list[str]:
     ]
 
 
-def _probe(path: str, *, period: int, failures: int) -> Manifest:
-    return pods.probe(path, port="health", scheme="HTTP", period=period, failures=failures)
+def _probe(question: str, *, period: int, failures: int) -> Manifest:
+    command = ["etcdctl", "endpoint", question, "--command-timeout=4s"]
+    return pods.command_probe(command, period=period, failures=failures)

@@ -65,12 +65,15 @@ def claim(name: str, *, path: str, claim_name: str) -> Mount:
 
 
 def probe(path: str, *, port: str, scheme: str, period: int, failures: int) -> Manifest:
-    return {
-        "httpGet": {"path": path, "port": port, "scheme": scheme},
-        "periodSeconds": period,
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    }
+    return {"httpGet": {"path": path, "port": port, "scheme": scheme}, **_pace(period, failures)}
+
+
+def command_probe(command: list[str], *, period: int, failures: int) -> Manifest:
+    return {"exec": {"command": command}, **_pace(period, failures)}
+
+
+def _pace(period: int, failures: int) -> Manifest:
+    return {"periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": failures}
 
 
 def spread(match: dict[str, str]) -> list[Manifest]:

@@ -16,8 +16,10 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from clusterregistry.pki.handshake import on_refusal
 from clusterregistry.serving.http.connection import Connection
 from clusterregistry.serving.http.places import Places, holder_of
+from clusterregistry.serving.http.refusals import Refusals
 
 HANDSHAKE_SECONDS = 10.0
 """How long a client may take for TLS's handshake."""
@@ -54,6 +56,7 @@ class Accepting:
         self._places = places
         self._new_connection = new_connection
         self._handshakes: set[asyncio.Task[None]] = set()
+        self._refusals = Refusals(self._loop)
         self._pause: asyncio.TimerHandle | None = None
         self._turned_away = 0
         self._complained_at = -_COMPLAINT_SECONDS
@@ -137,6 +140,8 @@ class Accepting:
 
     async def _shake_hands(self, client: socket.socket, holder: str) -> None:
         connection = self._new_connection(holder)
+        # A task has a context of its own, and the loop makes the connection in a copy of it.
+        on_refusal.set(lambda refusal: self._refusals.refuse(refusal, client=client, address=holder))
         try:
             await self._loop.connect_accepted_socket(
                 lambda: connection,

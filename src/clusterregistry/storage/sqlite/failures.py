@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from clusterregistry import file_errors
 from clusterregistry.storage.errors import StorageUnavailable
 
 _LOCKED = ("another program keeps the file locked", "end that program's transaction")
+_NO_ROOM = 64 * 1024
+"""Bytes. SQLite reports a lack of room for its -shm file, of 32 KiB, as an error of the disk."""
+
+_FULL = ("the disk is full", "free some space on that disk: writes then work again")
 _CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
 RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
 
 _EXPLANATIONS = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "free some space, writes will then work again"),
+    sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_READONLY: ("the file or its directory is read-only", "make both writable for this user"),
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
@@ -33,7 +39,10 @@ them: the frame that makes a transaction complete is the last one, and was not w
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     """The error to raise in place of an engine's, with what to do about it."""
-    explanation, remedy = _explained(error)
+    if isinstance(error, OSError) and file_errors.is_known(error):
+        message, remedy = file_errors.explain(path, error, action="opened")
+        return StorageUnavailable(message, remedy=remedy)
+    explanation, remedy = _explained(path, error)
     details = f"{explanation} ({error})" if explanation else str(error)
     return StorageUnavailable(f"{path}: {details}", remedy=remedy)
 
@@ -49,10 +58,21 @@ def primary_code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _explained(error: Exception) -> tuple[str, str]:
+def _explained(path: Path, error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError):
         return _CANNOT_OPEN
-    return _EXPLANATIONS.get(primary_code(error), ("", ""))
+    code = primary_code(error)
+    if code == sqlite3.SQLITE_IOERR and _is_full(path):
+        return _FULL
+    return _EXPLANATIONS.get(code, ("", ""))
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        room = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _NO_ROOM
 
 
 @contextmanager

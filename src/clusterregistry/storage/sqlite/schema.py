@@ -88,6 +88,7 @@ def _connect_to(uri: str) -> sqlite3.Connection:
 
 def connect_writer(path: Path) -> sqlite3.Connection:
     """The connection that commits durably, to a file of the right format that is made where there is none."""
+    is_new = not path.exists()
     # Made here and not by SQLite for its mode, which the -wal and -shm files inherit.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect(path)
@@ -95,8 +96,16 @@ def connect_writer(path: Path) -> sqlite3.Connection:
         _prepare(connection, path)
     except BaseException:
         connection.close()
+        if is_new:  # such as on a full disk
+            _remove(path)
         raise
     return connection
+
+
+def _remove(path: Path) -> None:
+    """Removes a database that was begun and holds nothing yet."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def numbers(connection: sqlite3.Connection) -> dict[str, int]:
@@ -159,6 +168,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     _make_durable(connection)
     _migrate(connection, path, found)
+    numbers(connection)  # the first read makes the -shm file: where there is no room for it, that is found out here
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
