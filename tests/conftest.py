@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.api.clients import Client, empty
 from tests.api.in_process import InProcess, InProcessClient
 from tests.api.objects import CLUSTERS
+from tests.faults import disks
 from tests.serving.programs import Program
 from tests.sharing_out import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from tests.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
@@ -31,7 +32,11 @@ C = TypeVar("C", bound=Client)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """An engine that was not tested is told at the very end, where nobody can miss it."""
     yield
-    if any(WHY_NOT in str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    if any(disks.WHY_NOT in reason for reason in skipped):
+        terminalreporter.section("FAILING DISKS WERE NOT TESTED", red=True, bold=True)
+        terminalreporter.line(f"A server on a disk that fails was skipped: {disks.WHY_NOT}.", red=True)
+    if any(WHY_NOT in reason for reason in skipped):
         terminalreporter.section("ETCD WAS NOT TESTED", red=True, bold=True)
         terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)
     elif CHOSEN:

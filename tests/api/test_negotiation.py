@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -310,6 +311,13 @@ def test_every_answer_says_what_it_is(client: Client) -> None:
     assert answer.header("Cache-Control") == "no-cache, private"
     audit_ids = {client.get(path_of("a")).header("Audit-Id") for _ in range(3)}
     assert len(audit_ids) == 3
+
+
+def test_the_ids_of_requests_do_not_tell_how_many_others_make(client: Client) -> None:
+    ids = [uuid.UUID(client.get(path_of("a")).header("Audit-Id") or "") for _ in range(10)]
+    assert all(each.version == 4 and each.variant == uuid.RFC_4122 for each in ids)
+    assert len({each.time_low for each in ids}) == len({each.node for each in ids}) == 10
+    assert ids != sorted(ids)
 
 
 def test_a_kind_of_our_own_has_no_protobuf_but_its_errors_have(client: Client) -> None:

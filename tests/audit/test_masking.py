@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.audit.masking import MASK, Masker, is_secret_key
+from clusterregistry.apis.meta.credential_names import ENDINGS, names_credential
+from clusterregistry.audit.masking import MASK, Masker
 from clusterregistry.registry.cluster.credential_looks import credential_in
+from clusterregistry.registry.cluster.secret_lint import inspect
 
 SECRET = "s3cr3t-Value"
 HEADER = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"1"}').decode().rstrip("=")
@@ -37,6 +39,13 @@ users:
         f"Basic {SECRET}",
         KUBECONFIG,
         f"token: |\n  {SECRET}\nname: a",
+        f"pwd={SECRET}",
+        f"db_pass: '{SECRET}'",
+        f"accessKey={SECRET}&a=b",
+        f"bearer: {SECRET}",
+        f"Authorization: Digest {SECRET} {SECRET}",
+        f"authorization: |\n  Digest {SECRET}",
+        json.dumps(json.dumps({"authorization": f"Token {SECRET}"})),
         f"token: >-\n    {SECRET}",
         f"access_token={SECRET}&a=b",
         f"--token={SECRET} --v=1",
@@ -92,6 +101,7 @@ def test_a_query_is_judged_parameter_by_parameter(query: str, expected: str) -> 
         [{"op": "add", "path": "/spec/authInfo/providers/0/config/token", "value": SECRET}],
         [{"op": "add", "path": "/spec", "value": {"deep": [{"secret": SECRET}]}}],
         {"properties": [{"name": "api-key", "value": SECRET}]},
+        {"spec": {"authInfo": {"providers": [{"config": {f"https://jane:{SECRET}@registry.example.com/": "a"}}]}}},
         {"tokens": [SECRET, [SECRET], {"secret": SECRET, "b": KUBECONFIG}]},
     ],
 )
@@ -99,19 +109,30 @@ def test_json_loses_what_is_secret_in_it(value: Any) -> None:
     assert SECRET not in json.dumps(MASKER.json(value))
 
 
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_log_and_the_look_out_for_secrets_go_by_one_list(name: str) -> None:
+    assert MASKER.json({f"my-{name}": SECRET}) == {f"my-{name}": MASK}
+    assert SECRET not in MASKER.text(f"my-{name}: {SECRET}")
+    found = inspect(spec={"authInfo": {"providers": [{"config": {f"my-{name}": SECRET}}]}})
+    assert [finding.what for finding in found] == ["a credential"]
+
+
 def test_json_keeps_everything_else() -> None:
     value = {"metadata": {"name": "a", "generation": 1}, "items": [None, True, 1.5, "text"], "value": "v", "token": ""}
     assert MASKER.json(value) == value
 
 
-@pytest.mark.parametrize("key", ["token", "Access-Token", "clientSecret", "client-key-data", "PASSWORD", "apiKeys"])
+@pytest.mark.parametrize(
+    "key",
+    ["token", "Access-Token", "clientSecret", "client-key-data", "PASSWORD", "apiKeys", "pwd", "dbPass", "accessKey"],
+)
 def test_keys_of_credentials_are_recognised(key: str) -> None:
-    assert is_secret_key(key)
+    assert names_credential(key)
 
 
 @pytest.mark.parametrize("key", ["tokenFile", "secretName", "token-url", "key", "continue", "resourceVersion"])
 def test_keys_of_pointers_are_not(key: str) -> None:
-    assert not is_secret_key(key)
+    assert not names_credential(key)
 
 
 @pytest.mark.timeout(20)

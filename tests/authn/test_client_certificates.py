@@ -117,6 +117,20 @@ def test_a_chain_is_verified_once_and_the_memory_is_bounded(monkeypatch: pytest.
     assert len(authenticator._recognition._seen) <= 2
 
 
+def test_useless_certificates_that_come_along_are_not_kept() -> None:
+    authenticator = ClientCertificates(clients(), lambda: START)
+    good, bad = der((CN, "jane")), root("stranger").issue("joe").der
+    for number in range(5):
+        useless = (b"%d" % number * 97_000,) * certificates.MAX_CHAIN
+        with pytest.raises(APIError):
+            authenticator.authenticate(FakeRequest(client_certificates=(bad, *useless)))
+    assert all(len(key) == 32 for key in authenticator._recognition._seen)
+    kept = len(authenticator._recognition._seen)
+    for number in range(5):
+        authenticator.authenticate(FakeRequest(client_certificates=(good, root(f"useless-{number}").der)))
+    assert len(authenticator._recognition._seen) == kept + 1
+
+
 def test_a_client_without_its_intermediate_does_not_spoil_it_for_one_that_sends_it() -> None:
     between = client_root().authority("between")
     jane = between.issue("jane").der

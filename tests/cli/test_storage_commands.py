@@ -121,6 +121,69 @@ def test_a_backup_replaces_a_file_only_with_force(storage: Storage, tmp_path: Pa
     assert storage("backup", "--force", str(target)) == 0
 
 
+@pytest.mark.parametrize("arguments", [[], ["--force"]])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), lambda path: path.symlink_to("x")]
+)
+def test_a_backup_replaces_nothing_but_regular_files(
+    storage: Storage, tmp_path: Path, capsys: Output, make: Callable[[Path], None], arguments: list[str]
+) -> None:
+    target = tmp_path / "target"
+    make(target)
+    before = target.lstat()
+    assert storage("backup", str(target), *arguments) == 3
+    assert capsys.readouterr().err == (
+        f"clusterregistry storage backup: {target} is no regular file, but a link, a pipe or a device\n"
+        "What to do: nothing was changed; name a file\n"
+    )
+    assert (target.lstat().st_ino, target.lstat().st_mode) == (before.st_ino, before.st_mode)
+
+
+@pytest.mark.parametrize("command", ["restore", "check", "stats"])
+def test_an_empty_file_is_called_empty(storage: Storage, tmp_path: Path, capsys: Output, command: str) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    assert storage(command, str(empty)) == 3
+    told = capsys.readouterr().err
+    assert f"{empty} is empty\n" in told
+    assert "another program" not in told
+
+
+def test_a_command_does_not_throw_away_the_log_beside_an_empty_database(storage: Storage, data: Path) -> None:
+    (data / "registry.db").write_bytes(b"")
+    log = data / "registry.db-wal"
+    log.write_bytes(b"precious" * 100)
+    for command in (["check"], ["stats"], ["backup", str(data / "backup.db")]):
+        assert storage(*command) == 3
+        assert log.read_bytes() == b"precious" * 100
+
+
+def harm_schema(content: bytearray) -> None:
+    content[100:200] = b"\xff" * 100
+
+
+def harm_rows(content: bytearray) -> None:
+    content[-8000:] = b"\xff" * 8000
+
+
+@pytest.mark.parametrize("harm", [harm_schema, harm_rows])
+def test_a_damaged_backup_is_not_answered_with_the_advice_to_restore_a_backup(
+    storage: Storage, data: Path, tmp_path: Path, capsys: Output, harm: Callable[[bytearray], None]
+) -> None:
+    backup = tmp_path / "backup.db"
+    fill(data / "registry.db", *(f"n{number}" for number in range(200)))
+    assert storage("backup", str(backup)) == 0
+    content = bytearray(backup.read_bytes())
+    harm(content)
+    backup.write_bytes(content)
+    capsys.readouterr()
+    assert storage("restore", str(backup)) == 3
+    told = capsys.readouterr().err
+    assert "damaged" in told
+    assert "restore a backup" not in told
+    assert "use another backup" in told
+
+
 def test_files_are_found_from_where_the_operator_is(
     storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

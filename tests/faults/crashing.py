@@ -14,13 +14,16 @@ import tempfile
 from pathlib import Path
 
 from tests.faults.checking import Verdict, check
-from tests.faults.nemesis import Killing, Nemesis
+from tests.faults.disks import COMPILER, FailingDisk
+from tests.faults.nemesis import Killing, KillingOnFailingDisk, Nemesis, OneOf
 from tests.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.faults.servers import Server
 from tests.faults.workload import StalledError, Workload
 
 SHORTEST, LONGEST = 0.2, 1.0
 """Seconds of work between two crashes."""
+FAILING_SECONDS = 0.3
+"""How long the disk fails before such a crash."""
 ROUNDS = 200
 FAILED = 1
 
@@ -28,22 +31,31 @@ FAILED = 1
 async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Verdict:
     """Kills a server so many times while eight write and two watch, and judges all that they were answered.
 
-    A history with violations is written to the directory. Raises AssertionError, in a group, when the server does
-    not start again.
+    Where there is a compiler, its disk fails for a moment before some of the kills. A history with violations is
+    written to the directory. Raises AssertionError, in a group, when the server does not start again.
     """
-    server = Server(directory)
-    say(f"seed {seed}, {rounds} rounds")
+    disk = FailingDisk(directory / "disk") if COMPILER else None
+    server = Server(directory, environment=disk.environment if disk else None)
+    rng = random.Random(seed)
+    say(f"seed {seed}, {rounds} rounds, {'with' if disk else 'WITHOUT'} a disk that fails")
     async with server.running():
         workload = Workload([server.target()], seed=seed)
         try:
             async with workload.running():
-                await _strike(Killing(server), workload, rounds=rounds, rng=random.Random(seed), say=say)
+                await _strike(_nemesis(server, disk, rng=rng), workload, rounds=rounds, rng=rng, say=say)
         except* StalledError as group:  # a violation like others, but there is no going on
             say(f"stopped early: {first(group)}")
     say("checking the history")
     verdict = check(workload.record(), sole_writer=True)
     keep_if_wrong(workload.record(), verdict, directory)
     return verdict
+
+
+def _nemesis(server: Server, disk: FailingDisk | None, *, rng: random.Random) -> Nemesis:
+    killing = Killing(server)
+    if disk is None:
+        return killing
+    return OneOf([killing, killing, KillingOnFailingDisk(server, disk, seconds=FAILING_SECONDS)], rng=rng)
 
 
 async def _strike(nemesis: Nemesis, workload: Workload, *, rounds: int, rng: random.Random, say: Say) -> None:

@@ -78,6 +78,39 @@ class Killing:
             self._is_down = False
 
 
+class Disk(Protocol):
+    """What a process writes to."""
+
+    def fail(self) -> None:
+        """From now on it reports errors."""
+
+    def mend(self) -> None:
+        """Ends that. Idempotent."""
+
+
+class KillingOnFailingDisk:
+    """Lets a process work on a disk that fails for a while, and kills it before it recovers."""
+
+    def __init__(self, victim: Victim, disk: Disk, *, seconds: float) -> None:
+        self._victim, self._disk, self._seconds = victim, disk, seconds
+        self._is_down = False
+
+    async def strike(self) -> str:
+        self._disk.fail()
+        await asyncio.sleep(self._seconds)
+        self._is_down = True
+        kill(self._victim.pid)
+        await self._victim.ended()
+        await self.heal()
+        return f"had the disk of {self._victim.name} fail and killed it"
+
+    async def heal(self) -> None:
+        self._disk.mend()
+        if self._is_down:
+            await self._victim.start()
+            self._is_down = False
+
+
 class Pausing:
     """Stops a process for a while."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,8 +17,8 @@ TRACEBACK = "Traceback (most recent call last)"
 class Server:
     """One replica in a directory of its own: a victim, and a target. Starts at the same address each time."""
 
-    def __init__(self, directory: Path, *flags: str) -> None:
-        self._program = Program(directory, *flags)
+    def __init__(self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None) -> None:
+        self._program = Program(directory, *flags, environment=environment)
         self.name = f"server on port {self._program.port}"
 
     @property

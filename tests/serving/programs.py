@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -25,13 +26,18 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 class Program:
     """``clusterregistry standalone`` in a directory of its own; can be started again there."""
 
-    def __init__(self, directory: Path, *flags: str) -> None:
+    def __init__(
+        self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = ()
+    ) -> None:
+        """``command`` is what runs the program, such as a shell that sets limits."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory, self.data = directory, directory / "data"
         self.log = directory / "server.log"
         self.port = free_port()
-        (directory / "tokens.csv").write_text(TOKENS)
-        self._flags = flags
+        tokens = directory / "tokens.csv"
+        tokens.touch(mode=0o600)  # a file that others may read gives a warning
+        tokens.write_text(TOKENS)
+        self._flags, self._environment, self._command = flags, environment or {}, command
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -39,11 +45,11 @@ class Program:
         arguments += ["--token-auth-file", str(self.directory / "tokens.csv"), *self._flags]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clusterregistry", "standalone", *arguments],
+                [*self._command, sys.executable, "-m", "clusterregistry", "standalone", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": str(_SOURCES)},
+                env={**os.environ, "PYTHONPATH": str(_SOURCES), **self._environment},
             )
         self._wait_until_ready()
         return self

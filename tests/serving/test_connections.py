@@ -12,6 +12,7 @@ from typing import Self
 
 import pytest
 
+from tests.api.objects import CLUSTERS, cluster, names, path_of
 from tests.serving.programs import Program
 
 PLACES = 20
@@ -89,6 +90,36 @@ def test_when_all_places_are_taken_who_comes_is_closed_at_once_and_costs_nothing
         assert small.descriptors() <= before
     with Crowd(small) as crowd:  # all of them have left
         crowd.fill("127.0.0.3", 1)
+
+
+def test_without_descriptors_who_comes_is_closed_and_not_left_waiting(tmp_path: Path) -> None:
+    """As with ``ulimit -n 24``: the server itself needs nearly all of them."""
+    with Program(tmp_path) as program:
+        pid = program.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (program.descriptors() + 3, hard))
+        with Crowd(program) as crowd:
+            welcome = [crowd.add("127.0.0.1") for _ in range(30)]  # each is answered: an open one, or closed at once
+            assert 0 < welcome.count(True) <= 3
+            assert not any(welcome[3:])
+        wait_until(lambda: "Too many open files, ulimit -n): turned away" in program.logged())
+        with Crowd(program) as crowd:  # those that were served have left
+            crowd.fill("127.0.0.1", 1)
+        assert "Traceback" not in program.logged()
+
+
+def test_a_server_with_few_descriptors_keeps_some_for_itself(tmp_path: Path) -> None:
+    Program(tmp_path).start().stop()
+    limited = ["sh", "-c", 'ulimit -n 24; exec "$@"', "sh"]
+    with Program(tmp_path, command=limited) as program:
+        assert "the process may have only 24 open files" in program.logged()
+        with program.client() as client:
+            client.post(CLUSTERS, cluster("small")).expect(201)
+            # What is not in memory is read from the file.
+            revision = client.get(CLUSTERS).expect(200)["metadata"]["resourceVersion"]
+            client.delete(path_of("small")).expect(200)
+            past = client.get(CLUSTERS, resourceVersion=revision, resourceVersionMatch="Exact").expect(200)
+            assert names(past) == ["small"]
 
 
 def test_without_descriptors_it_waits_and_goes_on(tmp_path: Path) -> None:

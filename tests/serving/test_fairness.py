@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.serving import fairness
-from clusterregistry.serving.fairness import Seats
+from clusterregistry.serving.fairness import Bodies, Seats
 
 
 class Room:
@@ -25,7 +25,7 @@ class Room:
 
     async def enter(self, user: str) -> None:
         try:
-            if not self.seats.take_at_once():
+            if not self.seats.take_at_once(user):
                 await self.seats.take_in_turn(user)
         except APIError as error:
             self.refused.append(user)
@@ -108,6 +108,55 @@ async def test_a_seat_given_to_somebody_who_just_gave_up_is_not_lost() -> None:
     await asyncio.wait([gone])
     assert room.seated == ["a"]
     assert room.seats.take_at_once()
+
+
+async def test_one_user_gets_half_of_the_seats_and_the_others_are_for_those_with_few() -> None:
+    room = Room(16)
+    for _ in range(8):
+        assert room.seats.take_at_once("noisy")
+        room.seats.keep("noisy")
+    assert not room.seats.take_at_once("noisy")
+    for user in ("ann", "ann", "bob", "bob"):
+        assert room.seats.take_at_once(user)
+        room.seats.keep(user)
+    assert not room.seats.take_at_once("ann")  # who has two of sixteen has no longer few
+    assert room.seats.take_at_once("cleo")
+
+
+async def test_who_has_its_part_waits_for_itself_and_nobody_waits_for_it() -> None:
+    room = Room(16)
+    for _ in range(8):
+        assert room.seats.take_at_once("noisy")
+        room.seats.keep("noisy")
+    await room.arrive("noisy", "noisy", "ann")
+    assert room.seated == ["ann"]
+    room.seats.leave_kept("noisy")
+    await asyncio.sleep(0)
+    assert room.seated == ["ann"]  # with hers it is half of them
+    await room.leave(1)
+    assert room.seated == ["ann", "noisy"]
+    for _ in range(6):
+        room.seats.leave_kept("noisy")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (room.seated, room.seats.waiting) == (["ann", "noisy", "noisy"], 0)
+
+
+def test_bytes_of_bodies_are_counted_in_all_and_by_user() -> None:
+    bodies = Bodies(100)
+    bodies.take("noisy", 25)
+    with pytest.raises(APIError) as refused:
+        bodies.take("noisy", 1)
+    assert (refused.value.code, refused.value.retry_after) == (429, 1)
+    for user in ("ann", "bob", "cleo"):
+        bodies.take(user, 25)
+    with pytest.raises(APIError):
+        bodies.take("dan", 1)
+    bodies.give_back("noisy", 25)
+    bodies.take("dan", 25)
+    for user in ("ann", "bob", "cleo", "dan"):
+        bodies.give_back(user, 25)
+    assert (bodies.taken, bodies._held) == (0, {})
 
 
 @given(

@@ -108,6 +108,15 @@ def test_what_is_answered_at_once_gives_its_seat_back_at_once() -> None:
     assert seats.take_at_once()
 
 
+@pytest.mark.parametrize("group", ["authorization.k8s.io", "authentication.k8s.io"])
+async def test_a_review_counts_as_a_read(group: str) -> None:
+    office = Office()
+    work = [office.ask("POST", CLUSTERS, ANN), office.ask("POST", f"/apis/{group}/v1/someaccessreviews", BOB)]
+    await office.gate.has_seen(2)
+    office.gate.open.set()
+    await asyncio.gather(*work)
+
+
 async def test_who_waits_in_vain_gets_a_429_and_is_counted() -> None:
     office = Office(patience=0.01)
     first = office.ask("POST", CLUSTERS, ANN)

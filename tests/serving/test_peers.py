@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.authn.certificates import MAX_CHAIN
 from clusterregistry.pki.tls import read_bundle, server_context
 from clusterregistry.serving.http import peers
 from tests.pki.handshakes import shake_hands
@@ -66,6 +67,20 @@ def test_the_memory_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch
     for own in (b"a", b"b", b"a", b"c"):
         peers._remember(own, (b"between",))
     assert list(peers._sent_before) == [b"a", b"c"]
+
+
+def test_what_a_client_sends_along_is_bounded() -> None:
+    certificate = b"x" * 1000
+    assert len(peers._bounded([certificate] * 50)) == MAX_CHAIN - 1
+    assert peers._bounded([certificate, b"y" * peers.MAX_BYTES, certificate]) == (certificate,)
+
+
+def test_connections_of_one_client_share_what_it_sends_along(jane: Holder, context: ssl.SSLContext) -> None:
+    first, second = (
+        peers.shown_by(shake_hands(context, client(jane.chain, jane.key), "localhost")[0]) for _ in range(2)
+    )
+    assert first == second
+    assert first[1] is second[1]
 
 
 def test_bytes_are_taken_as_they_are_and_objects_turned_into_bytes() -> None:

@@ -12,6 +12,7 @@ import pytest
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import SQLiteStorage, checking, measuring
 from clusterregistry.storage.sqlite.checking import check_at_start
+from clusterregistry.storage.sqlite.inspection import inspect
 from clusterregistry.storage.sqlite.schema import PAGE_BYTES
 
 
@@ -216,10 +217,11 @@ def must_not_report(damage: str) -> None:
 
 
 def test_a_small_file_is_checked_at_once(database: Path) -> None:
+    inspect(database)
     check_at_start(database, report=must_not_report)()
     overwrite_a_page(database)
     with pytest.raises(StorageUnavailable, match="is damaged") as refused:
-        check_at_start(database, report=must_not_report)
+        inspect(database)
     assert "clusterregistry storage restore FILE" in refused.value.remedy
 
 

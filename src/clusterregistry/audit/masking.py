@@ -10,27 +10,37 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
+from clusterregistry.apis.meta.credential_names import ENDINGS, names_credential
+
 MASK = "[masked]"
+
+
+def _with_separators(ending: str) -> str:
+    """``apikey`` as it is found in a text: ``api-key``, ``api_key``."""
+    return ending.replace("key", "[-_]?key[-_]?").removesuffix("[-_]?").removeprefix("[-_]?")
+
 
 LooksSecret = Callable[[str], str]
 """What kind of credential a text holds by its looks; empty for none."""
 
-_WORDS = r"(?:token|password|passwd|passphrase|secret|(?:private|access|api)[-_]?key|key[-_]?data|credential)s?"
-_SECRET_KEY = re.compile(
-    r"(?:token|password|passwd|passphrase|secret|secretkey|privatekey|accesskey|apikey|keydata|credential)s?\Z"
-)
-_SEPARATORS = re.compile(r"[^a-z0-9]+")
+_WORDS = rf"(?:{'|'.join(map(_with_separators, ENDINGS))}|pass)s?"
 # A key and its value within a text, as in a kubeconfig, in JSON (quoted once or more), in a query or on a command line.
 _ASSIGNED = re.compile(
     rf"""
     ({_WORDS} \\*["']? [ \t]{{0,16}} [:=] [ \t]{{0,16}})
+    (?!\[masked)
     (?: [|>][-+0-9]{{0,3}}[ \t]{{0,16}}\r?\n [^\r\n]+    # a block of YAML: at least its first line
       | \\*"(?:[^"\\]|\\[^"])* | '[^']* | [^\s"'\\,;&}}\]]+ )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_AUTHORIZATION = re.compile(
+    r"""(authorization\\*["']?[ \t]{0,16}[:=][ \t]{0,16}+\\*["']?)(?![|>])[^"'\\\r\n&]+""", re.IGNORECASE
+)
 _BEARER = re.compile(r"\b(bearer|basic)(?:\s|%20|\+){1,16}[^\s\"'\\,;&]+", re.IGNORECASE)
-_HINT = re.compile(r"token|passw|passphrase|secret|key|credential|bearer|basic", re.IGNORECASE)
+_HINT = re.compile(r"token|pass|pwd|secret|key|credential|bearer|basic|authorization", re.IGNORECASE)
+_LONG_KEY = 32
+"""Characters: no key that is shorter is looked at, for nearly all are."""
 _NAMING = ("path", "name", "key")
 """What a map calls the key of its ``value``: JSON patches, lists of properties."""
 
@@ -47,6 +57,7 @@ class Masker:
             return f"[masked: {what}]"
         if not _HINT.search(text):
             return text
+        text = _AUTHORIZATION.sub(rf"\1{MASK}", text)  # all of it: the scheme alone would be taken for the value
         return _BEARER.sub(rf"\1 {MASK}", _ASSIGNED.sub(rf"\1{MASK}", text))
 
     def query(self, query: str) -> str:
@@ -65,7 +76,7 @@ class Masker:
 
     def _parameter(self, parameter: str) -> str:
         name, equals, value = parameter.partition("=")
-        if equals and (is_secret_key(unquote_plus(name)) or self._is_masked(value)):
+        if equals and (names_credential(unquote_plus(name)) or self._is_masked(value)):
             return f"{name}={MASK}"
         return MASK if self._is_masked(parameter) else parameter
 
@@ -74,14 +85,19 @@ class Masker:
         return self.text(text) != text
 
     def _map(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        masked = {key: self._value(key, each) for key, each in value.items()}
+        masked = {self._key(key): self._value(key, each) for key, each in value.items()}
         if type(value.get("value")) in (str, dict, list):
             called = next((value[name] for name in _NAMING if type(value.get(name)) is str), "")
             masked["value"] = self._value(called.rpartition("/")[2], value["value"])
         return masked
 
+    def _key(self, key: str) -> str:
+        """A map whose keys are free, such as the configuration of a provider, may have a credential as one."""
+        what = self._looks_secret(key) if len(key) >= _LONG_KEY else ""
+        return f"[masked: {what}]" if what else key
+
     def _value(self, key: str, value: Any) -> Any:
-        if type(value) in (str, list) and is_secret_key(key):
+        if type(value) in (str, list) and names_credential(key):
             return self._hidden(value)
         return self.json(value)
 
@@ -89,9 +105,3 @@ class Masker:
         if type(value) is list:
             return [self._hidden(each) for each in value]
         return MASK if type(value) is str and value else self.json(value)
-
-
-def is_secret_key(key: str) -> bool:
-    """Whether a key, such as ``access_token`` or ``client-key-data``, is one of a credential."""
-    lower = key.lower()
-    return bool(_HINT.search(lower) and _SECRET_KEY.search(_SEPARATORS.sub("", lower)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import re
 import ssl
@@ -102,18 +103,25 @@ class Recognition(Generic[T]):
         self._read = read
         self._purpose, self._level = purpose, level
         self._clock = clock
-        self._seen: dict[Chain, _Found[T]] = {}
+        self._seen: dict[bytes, _Found[T]] = {}
+        """By the client's own certificate for one that counts, whatever else was sent: that there is a way from it to
+        an authority stays true. For one that does not, by a digest of all that was looked at: more may be sent another
+        time. So useless certificates that come along are not kept."""
 
     def of(self, chain: Chain) -> T:
         """The value for a client that showed these certificates. Raises CredentialRefused."""
         now = self._clock()
-        found = self._seen.get(chain)
-        if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
-            found = self._look(chain, now)
+        found = self._remembered(chain[0], now) or self._remembered(_digest(chain), now) or self._look(chain, now)
         if found.value is None:
             refusal = found.refusal
             raise CredentialRefused(lambda: f"client certificate{_named(chain)} as that of {self._purpose}: {refusal}")
         return found.value
+
+    def _remembered(self, key: bytes, now: float) -> _Found[T] | None:
+        found = self._seen.get(key)
+        if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
+            return None
+        return found
 
     def forget(self) -> None:
         """Everybody is looked at anew: what ``read`` goes by has changed."""
@@ -125,7 +133,7 @@ class Recognition(Generic[T]):
             log.log(self._level, "client certificate refused as that of %s: %s", self._purpose, found.refusal)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
-        self._seen[chain] = found
+        self._seen[_digest(chain) if found.value is None else chain[0]] = found
         return found
 
     def _examine(self, chain: Chain, now: float) -> _Found[T]:
@@ -153,6 +161,14 @@ def _named(chain: Chain) -> str:
         return f" of {x509.load_der_x509_certificate(chain[0]).subject.rfc4514_string() or 'nobody'}"
     except Exception:  # noqa: BLE001 - the library has no common error type for what is malformed
         return ""
+
+
+def _digest(chain: Chain) -> bytes:
+    """Stands for what is looked at of a chain."""
+    digest = hashlib.sha256()
+    for each in chain[:MAX_CHAIN]:
+        digest.update(len(each).to_bytes(4) + each)
+    return digest.digest()
 
 
 def common_name(certificate: x509.Certificate) -> str:

@@ -18,6 +18,8 @@ _PREFIXES = {"api", "apis"}
 _FALSE = {"false", "0"}
 _KEPT = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+"""Groups of questions: nothing of them is stored, and everybody may ask."""
 
 
 class RequestInfo(Struct, kw_only=True):
@@ -80,7 +82,7 @@ def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
         name=name,
         subresource=rest[2] if len(rest) > 2 else "",  # noqa: PLR2004 - resource, name, subresource
         parts=tuple(rest),
-        is_mutating=verb in _MUTATING,
+        is_mutating=verb in _MUTATING and group not in _REVIEWS,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers.header_names import HeaderNames
@@ -21,6 +21,13 @@ _NOT_READ_YET = RequestInfo(path="", verb="")
 
 class ClientGoneError(Exception):
     """The client left before its request was complete: there is nobody to answer."""
+
+
+class Receiver(Protocol):
+    """Waits for bodies in a way of its own."""
+
+    async def receive(self, request: Request) -> bytes:
+        """The whole body, by ``read_whole``."""
 
 
 class Request(abc.ABC):
@@ -43,6 +50,10 @@ class Request(abc.ABC):
     on_body: Callable[[bytes], None] | None = None
     """Who else wants to see the body once it is read."""
     authorizer: Any = None
+    seat: Receiver | None = None
+    """Who waits for the body, when it is still to come; None: whoever asks for it."""
+    has_come = True
+    """Whether there is nothing more to come of the body."""
     visible: Visible = EVERYTHING
     warned: WarningRecorder | None = None
     """The warnings, once somebody has asked for them: few requests have any."""
@@ -141,13 +152,21 @@ class Request(abc.ABC):
         return int(declared.strip().lstrip("0") or "0") if declared else None
 
     async def body(self) -> bytes:
-        """The whole body. Raises 413 above BODY_LIMIT, without reading further."""
+        """The whole body. Raises 413 above BODY_LIMIT, without reading further, and 429."""
         declared = self.declared_length
         if declared is not None and declared > BODY_LIMIT:
             raise errors.request_entity_too_large(f"limit is {BODY_LIMIT}")
+        if self.seat is not None and not self.has_come:
+            return await self.seat.receive(self)
+        return await self.read_whole()
+
+    async def read_whole(self, on_piece: Callable[[bytes], None] | None = None) -> bytes:
+        """As ``body``; ``on_piece`` is told of each piece as it comes, and may raise."""
         pieces, size, more = [], 0, True
         while more:
             piece, more = await self.read_body()
+            if on_piece is not None:
+                on_piece(piece)
             pieces.append(piece)
             size += len(piece)
             if size > BODY_LIMIT:

@@ -58,7 +58,7 @@ class LabelIndex:
 
     async def _has_reached(self, revision: int) -> bool:
         """Whether the index is that of a revision. It stays so until the caller waits for something."""
-        if revision or self._storage.sole_writer:
+        if revision or (self._storage.sole_writer and self._storage.known_revision() is not None):
             return revision in {0, self._storage.revision}
         try:
             await self._storage.wait_for(await committed_by_now(self._storage))

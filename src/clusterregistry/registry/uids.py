@@ -1,4 +1,4 @@
-"""Unique ids for objects: random UUIDs, made from randomness that is fetched in bulk.
+"""Unique ids for objects and requests: random UUIDs, made from randomness that is fetched in bulk.
 
 A system call for each id costs more than the rest of a create's metadata: it lets go of the interpreter
 lock, and the storage's writer thread holds it for a while.

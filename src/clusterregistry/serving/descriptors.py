@@ -9,9 +9,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import resource
+from pathlib import Path
 
 OWN = 256
 """Descriptors kept for what is no client: storage, logs, and connections of our own to others."""
+
+_LEAST = 4
+"""Descriptors that are kept however few there are: for reading what is not in memory."""
 
 _UNLIMITED = 2**31
 
@@ -21,7 +25,7 @@ _log = logging.getLogger(__name__)
 def room_for(connections: int) -> int:
     """How many of so many connections can be had, at least 1. Warns when they are fewer."""
     limit = _raised()
-    possible = max(limit - OWN, limit // 2, 1)
+    possible = max(min(max(limit - OWN, limit // 2), limit - _in_use() - _LEAST), 1)
     if connections <= possible:
         return connections
     _log.warning(
@@ -41,3 +45,11 @@ def _raised() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
+
+
+def _in_use() -> int:
+    """How many files the process has open; 0 where the system does not tell."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return 0

@@ -83,7 +83,7 @@ class Storage(Protocol):
 
     @property
     def sole_writer(self) -> bool:
-        """Whether nobody else writes to this store: ``revision`` then is always the current one."""
+        """Whether nobody else writes to this store: when it knows a revision, ``revision`` is the current one."""
 
     @property
     def revision(self) -> int:

@@ -49,6 +49,14 @@ async def test_another_algorithm_in_the_header_is_refused(algorithm: Any) -> Non
     assert await refused(party, with_header(party.token(), alg=algorithm, kid="one"))
 
 
+async def test_half_a_character_makes_nobody() -> None:
+    """JSON can escape it; no answer, header or log could tell who that is."""
+    party = await ready(groups_claim="groups")
+    assert not await refused(party, party.token(sub="jane", groups=["g"]))
+    assert await refused(party, party.token(sub="\ud800"))
+    assert await refused(party, party.token(sub="jane", groups=["g", "\udfff"]))
+
+
 async def test_a_token_without_a_signature_is_refused() -> None:
     party = await ready()
     _, payload, _ = parts(party.token())

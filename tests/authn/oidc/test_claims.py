@@ -27,6 +27,26 @@ def user(*, of: dict[str, Any], **changed: Any) -> User:
     return claims.user_of({**GOOD, **of}, settings(**changed))
 
 
+HALF = "\ud800"
+"""Of a character: JSON can escape it, and UTF-8 has no form for it."""
+
+
+@pytest.mark.parametrize("sub", [HALF, f"jane{HALF}", f"{HALF}\udc00"[::-1]])
+def test_half_a_character_is_no_user_name(sub: str) -> None:
+    with pytest.raises(Refused, match="its claim sub is no user name"):
+        user(of={"sub": sub})
+
+
+@pytest.mark.parametrize("groups", [HALF, ["good", f"{HALF}bad"]])
+def test_half_a_character_is_no_group(groups: object) -> None:
+    with pytest.raises(Refused, match="its claim groups is neither a text nor a list of them"):
+        user(of={"groups": groups}, groups_claim="groups")
+
+
+def test_half_a_character_is_no_id_of_a_token() -> None:
+    assert user(of={"jti": HALF}).extra == {}
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -2,15 +2,31 @@ from __future__ import annotations
 
 import base64
 import time
+from functools import cache
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from hypothesis import given
+from hypothesis import strategies as st
 
+from clusterregistry.apis.clusterregistry.v1alpha1.validation import ca_bundle_error
+from clusterregistry.apis.meta.private_keys import is_private_key
 from clusterregistry.registry.cluster import secret_lint
 from clusterregistry.registry.cluster.credential_looks import credential_in
 from clusterregistry.registry.cluster.secret_lint import inspect
 from tests.apis import json_values
+from tests.authn.certificates import root
 
 PEM = "-----BEGIN {}PRIVATE KEY-----\nMIIabc\n-----END {}PRIVATE KEY-----\n"
 KEY = PEM.format("", "")
@@ -89,6 +105,18 @@ def test_what_only_resembles_one_gives_no_alarm(text: str) -> None:
             "apiKey",
             "private-key",
         ),
+        *(
+            "pwd",
+            "dbPwd",
+            "pass",
+            "db-pass",
+            "DB_PASS",
+            "userpass",
+            "accessKey",
+            "access-key",
+            "bearer",
+            "authorization",
+        ),
     ],
 )
 def test_a_value_under_a_credentials_name_is_one(key: str) -> None:
@@ -118,6 +146,7 @@ def test_a_value_under_a_credentials_name_is_one(key: str) -> None:
             "secretNamespace",
             "user",
         ),
+        *("bypass", "compass", "passport", "passFile", "accessKeyID", "authorizationMode", "bearerFile"),
     ],
 )
 def test_pointers_give_no_alarm(key: str) -> None:
@@ -139,6 +168,89 @@ def test_pointers_give_no_alarm(key: str) -> None:
 )
 def test_a_value_that_points_elsewhere_gives_no_alarm(value: str) -> None:
     assert config(token=value) == []
+
+
+FORMS = ("RSA", "RSA, PKCS #8", "EC", "EC, PKCS #8", "DSA", "DSA, PKCS #8", "Ed25519", "encrypted", "a store of keys")
+
+
+@cache
+def in_der(form: str) -> bytes:
+    """A private key in one of the forms."""
+    plain, sealed = NoEncryption(), BestAvailableEncryption(b"passphrase")
+    key = _generated(form.partition(",")[0])
+    if form == "a store of keys":
+        return serialize_key_and_certificates(b"name", key, None, None, sealed)
+    old = form in {"RSA", "EC", "DSA"}
+    written_as = PrivateFormat.TraditionalOpenSSL if old else PrivateFormat.PKCS8
+    return bytes(key.private_bytes(Encoding.DER, written_as, sealed if form == "encrypted" else plain))
+
+
+@cache
+def _generated(kind: str) -> Any:
+    match kind:
+        case "RSA":
+            return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        case "DSA":
+            return dsa.generate_private_key(1024)
+        case "Ed25519":
+            return ed25519.Ed25519PrivateKey.generate()
+        case _:
+            return ec.generate_private_key(ec.SECP384R1())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_private_key_in_der_is_known_in_base64(form: str) -> None:
+    once = base64.b64encode(in_der(form)).decode()
+    assert credential_in(once) == "a private key, encoded"
+    assert credential_in(base64.encodebytes(in_der(form)).decode()) == "a private key, encoded"
+    assert credential_in(base64.b64encode(once.encode()).decode()) == "a private key, encoded"
+    assert config(**{"client-key": once}) == ["spec.authInfo.providers[0].config.client-key"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_private_key_in_der_is_no_authority_in_any_mode(form: str) -> None:
+    assert "holds a private key" in ca_bundle_error(base64.b64encode(in_der(form)).decode())
+    twice = base64.b64encode(base64.b64encode(in_der(form))).decode()
+    found = inspect(spec={"kubernetesApiEndpoints": {"caBundle": twice}})
+    assert [finding.path for finding in found] == ["spec.kubernetesApiEndpoints.caBundle"]
+
+
+def test_what_is_public_in_der_gives_no_alarm() -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    ec_key = ec.generate_private_key(ec.SECP256R1())
+    public = [
+        key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+        key.public_key().public_bytes(Encoding.DER, PublicFormat.PKCS1),
+        ec_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+        ec_key.sign(b"text", ec.ECDSA(SHA256())),
+        root().der,
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([]))
+        .sign(key, SHA256())
+        .public_bytes(Encoding.DER),
+    ]
+    for content in public:
+        assert credential_in(base64.b64encode(content).decode()) == ""
+        assert ca_bundle_error(base64.b64encode(content).decode()) == ""
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_can_be_looked_at(content: bytes) -> None:
+    assert is_private_key(content) in {True, False}
+    assert not is_private_key(b"0" + content[:10])
+
+
+def test_a_key_of_a_providers_configuration_can_be_a_credential_and_is_never_shown() -> None:
+    spec = {"authInfo": {"providers": [{"name": "p", "config": {"a": "b", JWT: "x", f"{JWT}.token": JWT}}]}}
+    found = inspect(spec=spec)
+    assert found[0] == ("spec.authInfo.providers[0].config", "a JSON web token as a key")
+    assert found[1].path == "spec.authInfo.providers[0].config.[masked]"
+    assert JWT not in str(secret_lint.warnings(found) + secret_lint.errors(found))
+
+
+def test_a_key_that_is_a_credential_is_not_shown_for_its_name_either() -> None:
+    found = inspect(spec={"authInfo": {"providers": [{"config": {f"{JWT}/password": "hunter22"}}]}})
+    assert JWT not in str(found)
 
 
 def test_a_credentials_name_means_nothing_outside_of_a_providers_config() -> None:

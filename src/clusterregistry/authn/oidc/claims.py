@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from clusterregistry.authn.oidc.settings import IssuerSettings
 from clusterregistry.authn.oidc.tokens import Refused
@@ -59,7 +59,7 @@ def _username(claims: Mapping[str, Any], claim: str) -> str:
     if claim == "email" and claims.get("email_verified", True) is not True:
         raise Refused("its email is not verified")
     name = claims.get(claim)
-    if not isinstance(name, str) or not name:
+    if not _is_text(name) or not name:
         raise Refused(f"its claim {claim} is no user name")
     return name
 
@@ -73,7 +73,7 @@ def _groups(claims: Mapping[str, Any], claim: str) -> list[str]:
     if groups is None:
         return []
     named = [groups] if isinstance(groups, str) else groups
-    if not isinstance(named, list) or not all(isinstance(group, str) for group in named):
+    if not isinstance(named, list) or not all(map(_is_text, named)):
         raise Refused(f"its claim {claim} is neither a text nor a list of them")
     return [group for group in named if group]
 
@@ -85,7 +85,15 @@ def _is_distributed(claims: Mapping[str, Any], claim: str) -> bool:
 
 def _credential(claims: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     identifier = claims.get("jti")
-    return {CREDENTIAL_ID: (f"JTI={identifier}",)} if isinstance(identifier, str) and identifier else {}
+    return {CREDENTIAL_ID: (f"JTI={identifier}",)} if _is_text(identifier) and identifier else {}
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """JSON can escape half a character, which no answer and no log could hold."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _audiences(claims: Mapping[str, Any]) -> list[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterregistry.cli import exits
 from clusterregistry.cli.printing import say
@@ -13,6 +15,9 @@ from clusterregistry.cli.storage.command_lines import Operands
 from clusterregistry.cli.storage.progress import Progress, counted, shown_bytes
 from clusterregistry.options.fields import option
 from clusterregistry.options.kinds import BOOLEAN
+
+if TYPE_CHECKING:
+    from clusterregistry.storage.sqlite.rescue import OpenDatabase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +32,27 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from clusterregistry.storage.sqlite import backing_up, measuring  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands
-    backing_up.back_up(
+    removed = backing_up.back_up(
         given.database, target, overwrite=given.own.force, progress=Progress("backed up", "pages of the database")
     )
     holds = measuring.measure(target)
     say(
         f"Backed up {counted(sum(holds.objects.values()), 'object')} at revision {holds.revision} "
         f"to {target} ({shown_bytes(holds.file_bytes)}).",
-        f"Next: keep it on another machine, with ca.crt and ca.key from {given.data_dir}.",
-        f"      To put it back: clusterregistry storage restore {shlex.quote(str(target))}",
+        *_next_steps(given.data_dir, target, removed=removed),
     )
     return exits.OK
+
+
+def _next_steps(data_dir: Path, target: Path, *, removed: OpenDatabase | None) -> list[str]:
+    restore = f"clusterregistry storage restore {shlex.quote(str(target))}"
+    if removed is None:
+        return [
+            f"Next: keep it on another machine, with ca.crt and ca.key from {data_dir}.",
+            f"      To put it back: {restore}",
+        ]
+    return [
+        f"It is what the server (process {removed.pid}) still has open: the database was removed or replaced.",
+        f"Next: stop the server, put the data back ({restore}),",
+        "      and start the server.",
+    ]

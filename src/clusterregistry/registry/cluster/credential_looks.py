@@ -13,6 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from clusterregistry.apis.meta.base64_texts import content_of
+from clusterregistry.apis.meta.private_keys import is_private_key
 
 SHORTEST = 12
 """No text that is shorter looks like any of the patterns."""
@@ -185,12 +186,21 @@ def _by_content(text: str) -> str:
 
 
 def _encoded_in(text: str) -> str:
+    what = _inside(content_of(text) or _decoded("".join(text.split())))
+    return f"{what}, encoded" if what else ""
+
+
+def _inside(content: bytes) -> str:
+    """What base64 holds. A key may be encoded twice, such as in ``caBundle``, which is base64 by itself."""
+    if is_private_key(content):
+        return "a private key"
     try:
-        content = (content_of(text) or _decoded("".join(text.split()))).decode()
+        text = content.decode()
     except UnicodeDecodeError:
         return ""
-    what = _by_looks(content, _in_order(_hinted(content)))
-    return f"{what}, encoded" if what else ""
+    if _is_encoded(text) and is_private_key(_decoded("".join(text.split()))):
+        return "a private key"
+    return _by_looks(text, _in_order(_hinted(text)))
 
 
 def _is_encoded(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apis.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apis.meta import field_errors
+from clusterregistry.apis.meta.credential_names import names_credential
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.remembering import remembered
 from clusterregistry.registry.cluster.credential_looks import SHORTEST, credential_in, finder_for
@@ -35,13 +36,6 @@ class Finding(NamedTuple):
     what: str
 
 
-_SEPARATORS = re.compile(r"[^a-z0-9]+")
-_CREDENTIAL_ENDINGS = (
-    *("token", "password", "passwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
-    *("privatekey", "apikey", "keydata", "credential", "credentials"),
-)
-"""What such a key ends in, lower case and without separators. ``tokenFile``, ``secretName``, ``token-url`` do not."""
-
 _POINTER = re.compile(
     r"""
       (?:vault|file|env|exec|secret|secretref|ref|k8s|kubernetes|arn|aws|awssm|ssm|gcp|gcpsm|azure|azurekeyvault
@@ -57,7 +51,7 @@ _POINTER = re.compile(
 
 def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) -> list[Finding]:
     """What looks like a credential, one finding a value. Takes any JSON."""
-    find = finder_for(_texts([spec, labels, annotations]))
+    find = finder_for(_texts([spec, labels, annotations, _config_keys(spec)]))
     if find is None:  # as nearly always: then it does not matter where which text is
         return list(_by_keys(spec))
     in_maps = [
@@ -97,6 +91,7 @@ def _texts(values: list[Any]) -> list[str]:
 
 def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:
     """By looks anywhere, and by key in providers' configuration."""
+    yield from _in_keys(spec, find)
     seen: set[str] = set()
     for place, text in _strings("spec", spec):
         if what := _in_bundle(text) if place[1] == "caBundle" else find(text):
@@ -105,10 +100,20 @@ def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:
     yield from _by_keys(spec, seen)
 
 
+def _in_keys(spec: Any, find: Find) -> Iterator[Finding]:
+    """Keys of providers' configuration, which are free. The path of a finding is never one that shows it."""
+    for path, config in _provider_configs(spec):
+        if what := next(filter(None, map(find, config)), ""):
+            yield Finding(path, f"{what} as a key")
+
+
 def _by_keys(spec: Any, seen: Collection[str] = ()) -> Iterator[Finding]:
-    for path, key, value in _provider_config(spec):
-        if path not in seen and (what := _by_key(key, value)):
-            yield Finding(path, what)
+    for config_path, config in _provider_configs(spec):
+        for key, value in config.items():
+            if isinstance(value, str) and (what := _by_key(key, value)):
+                path = f"{config_path}.{_shown(key)}"
+                if path not in seen:
+                    yield Finding(path, what)
 
 
 @remembered(256, longest=32 * 1024)
@@ -140,19 +145,27 @@ def _rendered(place: _Place) -> str:
     parent: Any = place
     while parent is not None:
         parent, step = parent
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{_shown(step)}")
     return "".join(reversed(steps)).removeprefix(".")
 
 
-def _provider_config(spec: Any) -> Iterator[tuple[str, str, str]]:
-    """Path, key and value of every entry of every provider's configuration."""
+def _shown(key: str) -> str:
+    """A key as a path has it."""
+    return "[masked]" if credential_in(key) else key
+
+
+def _config_keys(spec: Any) -> list[Any]:
+    return [key for _, config in _provider_configs(spec) for key in config]
+
+
+def _provider_configs(spec: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Path and configuration of every provider that has one."""
     auth_info = spec.get("authInfo") if isinstance(spec, dict) else None
     providers = auth_info.get("providers") if isinstance(auth_info, dict) else None
     for index, provider in enumerate(providers if isinstance(providers, list) else ()):
         config = provider.get("config") if isinstance(provider, dict) else None
-        for key, value in config.items() if isinstance(config, dict) else ():
-            if isinstance(value, str):
-                yield f"spec.authInfo.providers[{index}].config.{key}", key, value
+        if isinstance(config, dict):
+            yield f"spec.authInfo.providers[{index}].config", config
 
 
 def _in_map(path: str, texts: Any, find: Find) -> Iterator[Finding]:
@@ -169,6 +182,6 @@ def _left_behind(annotations: Any, find: Find) -> list[Finding]:
 
 
 def _by_key(key: str, value: str) -> str:
-    if not value.strip() or not _SEPARATORS.sub("", key.lower()).endswith(_CREDENTIAL_ENDINGS):
+    if not value.strip() or not names_credential(key):
         return ""
     return "" if _POINTER.fullmatch(value.strip()) else "a credential"

@@ -1,17 +1,17 @@
-"""Headers that every answer has: the request's id, no caching, and the warnings that were collected."""
+"""Headers that every answer has: the request's id, no caching, and the warnings that were collected.
+
+Ids are random: one that counts would tell every client how many requests others make.
+"""
 
 from __future__ import annotations
 
-import itertools
-import uuid
 from collections.abc import Awaitable
 
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply, Response
+from clusterregistry.registry.uids import new_uid
 from clusterregistry.serving.interface import Filter, Handler
 
-_PREFIX = str(uuid.uuid4())[:-12]
-_numbers = itertools.count(1)
 _LONGEST_ID = 64
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
@@ -20,7 +20,7 @@ def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             given = request.header("audit-id")
-            request.id = given if given and _is_good_id(given) else new_id()
+            request.id = given if given and _is_good_id(given) else new_uid()
             reply = inner(request)
             if not isinstance(reply, Response):
                 return handle_later(request, reply)
@@ -50,8 +50,3 @@ def _add_headers(request: Request, answer: Answer) -> None:
 def _is_good_id(given: str) -> bool:
     """As kube-apiserver does: a client may name its request, to find it in the audit log. Not without bounds."""
     return len(given) <= _LONGEST_ID and given.isascii() and given.isprintable()
-
-
-def new_id() -> str:
-    """An id in the shape of a UUID, unique among all servers, and the later the greater within one."""
-    return f"{_PREFIX}{next(_numbers):012x}"

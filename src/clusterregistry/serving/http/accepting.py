@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -30,6 +32,8 @@ _PAUSE = 1.0
 
 _COMPLAINT_SECONDS = 60.0
 """Seconds between two warnings of clients that were turned away."""
+
+_NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +60,7 @@ class Accepting:
         self._pause: asyncio.TimerHandle | None = None
         self._turned_away = 0
         self._complained_at = -_COMPLAINT_SECONDS
+        self._spare = _new_spare()
         listening.setblocking(False)
         self._begin()
 
@@ -66,6 +71,7 @@ class Accepting:
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening)
             self._listening.close()
+            self._give_up_spare()
 
     def end(self) -> None:
         """Ends the handshakes, too."""
@@ -86,9 +92,34 @@ class Accepting:
             except ConnectionAbortedError:  # it left while it waited
                 continue
             except OSError as error:
+                if error.errno in _NO_DESCRIPTORS and self._turn_away(error):
+                    continue
                 self._wait(error)
                 return
             self._welcome(client, address[0])
+
+    def _turn_away(self, error: OSError) -> bool:
+        """Closes the next client, who would else wait for a descriptor that may never be free. Uses the spare one."""
+        if self._spare is None:
+            return False
+        self._give_up_spare()
+        try:
+            client, address = self._listening.accept()
+        except BlockingIOError:  # it left
+            return True
+        except OSError:
+            return False
+        else:
+            client.close()
+        finally:
+            self._spare = _new_spare()
+        self._complain(address[0], f"cannot take connections for a moment ({error.strerror}, ulimit -n)")
+        return True
+
+    def _give_up_spare(self) -> None:
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
 
     def _wait(self, error: OSError) -> None:
         """There are no descriptors or no memory: trying again at once would only keep us from freeing some."""
@@ -100,7 +131,7 @@ class Accepting:
         holder = holder_of(address)
         if not self._places.take(holder):
             client.close()
-            self._complain(address)
+            self._complain(address, f"{self._places.taken} connections are open")
             return
         client.setblocking(False)
         handshake = self._loop.create_task(self._shake_hands(client, holder))
@@ -126,15 +157,23 @@ class Accepting:
                 with contextlib.suppress(OSError):
                     client.close()
 
-    def _complain(self, address: str) -> None:
+    def _complain(self, address: str, why: str) -> None:
         self._turned_away += 1
-        _log.debug("turned away a client at %s: too many connections", address)
+        _log.debug("turned away a client at %s: %s", address, why)
         now = self._loop.time()
         if now - self._complained_at >= _COMPLAINT_SECONDS:
             _log.warning(
-                "%d connections are open: turned away %d, the last one from %s; see --max-connections",
-                self._places.taken,
+                "%s: turned away %d, the last one from %s; see --max-connections",
+                why,
                 self._turned_away,
                 address,
             )
             self._complained_at, self._turned_away = now, 0
+
+
+def _new_spare() -> int | None:
+    """A descriptor that can be given up for that of a client who is turned away; None when there is none."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

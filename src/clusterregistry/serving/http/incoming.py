@@ -108,6 +108,11 @@ class Incoming(Request):
             self._taken()
 
     @property
+    def has_come(self) -> bool:  # type: ignore[override]
+        """As the request says: all of the body is here, or nothing more will come."""
+        return self.complete or self.broken or self._wire.lost
+
+    @property
     def announces_body(self) -> bool:
         """Whether its head says that a body follows."""
         return bool(self.declared_length) or bool(self.header("transfer-encoding"))

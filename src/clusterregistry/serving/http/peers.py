@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
-MAX_REMEMBERED = 4096
+from clusterregistry.authn.certificates import MAX_CHAIN
+
+MAX_REMEMBERED = 1024
 """Clients whose intermediate certificates are remembered. Few have any."""
+
+MAX_BYTES = 16 * 1024
+"""Of the certificates that a client sends along with its own, kept while it is connected: a dozen usual ones."""
 
 _sent_before: dict[bytes, tuple[bytes, ...]] = {}
 """What came with a certificate. A session that is resumed has the certificate only, not those sent along with it."""
@@ -23,17 +30,33 @@ def shown_by(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:
         return ()
     if connection.session_reused:
         return (own, *_sent_before.get(own, ()))
-    sent = tuple(each for each in _chain(connection) if each != own)
+    sent = _bounded(each for each in _chain(connection) if each != own)
     if sent:
-        _remember(own, sent)
+        sent = _remember(own, sent)
     return (own, *sent)
 
 
-def _remember(own: bytes, sent: tuple[bytes, ...]) -> None:
-    _sent_before.pop(own, None)
+def _bounded(certificates: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The first of them, as far as they are looked at and not too much to keep for each connection."""
+    kept: list[bytes] = []
+    size = 0
+    for each in islice(certificates, MAX_CHAIN - 1):
+        size += len(each)
+        if size > MAX_BYTES:
+            break
+        kept.append(each)
+    return tuple(kept)
+
+
+def _remember(own: bytes, sent: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The same certificates, which all connections of a client share."""
+    before = _sent_before.pop(own, None)
+    if before == sent:
+        sent = before
     _sent_before[own] = sent
     if len(_sent_before) > MAX_REMEMBERED:
         del _sent_before[next(iter(_sent_before))]  # the oldest
+    return sent
 
 
 def _chain(connection: ssl.SSLObject) -> list[bytes]:

@@ -208,9 +208,9 @@ class Cacher:
 
     def _is_complete(self) -> bool:
         """Whether memory is known to have all that is committed."""
-        if self.sole_writer:
-            return not self._closed
         known = self._backend.known_revision()
+        if self.sole_writer:
+            return known is not None and not self._closed
         return known is not None and known <= self.revision and self._early is None and not self._closed
 
     async def _is_current(self) -> bool:

@@ -9,34 +9,55 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.checking import Progress, engine_problems
-from clusterregistry.storage.sqlite.failures import translated, unavailable
+from clusterregistry.storage.sqlite.failures import primary_code, translated, unavailable
+from clusterregistry.storage.sqlite.rescue import OpenDatabase, find_removed
 
 _PAGES = 1000
 """Copied in one go, about 4 MB: between two of them progress is told and Ctrl-C is heard."""
 
 _SOURCES_FAULTS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_DAMAGED = "nothing was written; `clusterregistry storage check FILE` tells more. Use an older backup of it"
+DAMAGED = "nothing was written; `clusterregistry storage check FILE` tells more. Use an older backup of it"
 
 _BESIDE = ("", "-wal", "-shm", ".lock")
 """A database is these files."""
 
 
-def back_up(path: Path, target: Path, *, overwrite: bool, progress: Progress) -> None:
+def back_up(path: Path, target: Path, *, overwrite: bool, progress: Progress) -> OpenDatabase | None:
     """Writes all that is committed now into one file that only its owner can read.
 
-    Raises StorageUnavailable, and then leaves nothing behind; a file that was there before stays as it is.
+    When the file was removed or replaced under a server, the backup is of what that server has open, which is
+    returned. Raises StorageUnavailable, and then leaves nothing behind; a file that was there before stays as it is.
     """
     _check_target(path, target, overwrite=overwrite)
-    with complete_copy(path, target, progress=progress) as copy, translated(target):
+    removed = find_removed(path)
+    with (
+        _rescued(removed, beside=target) if removed else nullcontext(path) as source,
+        complete_copy(source, target, progress=progress) as copy,
+        translated(target),
+    ):
         put_in_place(copy, target)
+    return removed
+
+
+@contextmanager
+def _rescued(removed: OpenDatabase, *, beside: Path) -> Iterator[Path]:
+    """A database of its own made of files without names."""
+    with translated(beside):
+        directory = tempfile.TemporaryDirectory(prefix=f".{beside.name}.", suffix=".rescue", dir=beside.parent)
+    with directory as name:
+        rescued = Path(name) / "registry.db"
+        with translated(beside):
+            removed.copy_to(rescued)
+        yield rescued
 
 
 @contextmanager
@@ -50,7 +71,7 @@ def complete_copy(path: Path, target: Path, *, progress: Progress) -> Iterator[P
         with _blaming(source=path, target=target):
             found = _copy(path, copy, progress=progress)
         if found:
-            raise StorageUnavailable(f"{path} is damaged: {found[0]}", remedy=_DAMAGED)
+            raise StorageUnavailable(f"{path} is damaged: {found[0]}", remedy=DAMAGED)
         yield copy
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -90,8 +111,7 @@ def _blaming(*, source: Path, target: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise unavailable(source if code in _SOURCES_FAULTS else target, error) from error
+        raise unavailable(source if primary_code(error) in _SOURCES_FAULTS else target, error) from error
 
 
 def _copy_pages(source: sqlite3.Connection, target: sqlite3.Connection, *, progress: Progress) -> None:
@@ -114,5 +134,10 @@ def _check_target(path: Path, target: Path, *, overwrite: bool) -> None:
             )
         if target.resolve() in {Path(f"{path}{suffix}").resolve() for suffix in _BESIDE}:
             raise StorageUnavailable(f"{target} belongs to the database itself", remedy="name another file")
+        if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
+            raise StorageUnavailable(
+                f"{target} is no regular file, but a link, a pipe or a device",
+                remedy="nothing was changed; name a file",
+            )
         if target.exists() and not overwrite:
             raise StorageUnavailable(f"{target} exists", remedy="name another file, or replace this one with --force")

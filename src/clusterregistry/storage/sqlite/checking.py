@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.sqlite import schema
-from clusterregistry.storage.sqlite.failures import RESTORE, translated, unavailable
+from clusterregistry.storage.sqlite.failures import primary_code, translated, unavailable
 
 Progress = Callable[[int, int], None]
 """Told how much of how much is done; of 0 when that is not known yet."""
@@ -56,19 +55,18 @@ def problems(path: Path, *, full: bool, value_problem: ValueCheck, progress: Pro
 
 
 def check_at_start(path: Path, *, report: Callable[[str], None]) -> Callable[[], None]:
-    """Has SQLite look at a file that is about to be served. Blocks; not for the loop's thread.
+    """Has SQLite look at a large file while it is served; a small one was inspected before. Blocks for a moment.
 
-    A small file is checked at once, and damage is raised as StorageUnavailable. A large one is checked in a thread
-    of its own, which in the end calls ``report`` with the damage, or with "" when there is none. The function that
-    is returned ends such a check early, without a report; call it before the file is closed. Idempotent.
+    A thread of its own does so, and in the end calls ``report`` with the damage, or with "" when there is none. The
+    function that is returned ends such a check early, without a report; call it before the file is closed. Idempotent.
     """
     with translated(path):
-        if _size(path) >= LARGE_FILE:
-            return _BackgroundCheck(path, report).stop
-        damage = _damage(path)
-    if damage:
-        raise StorageUnavailable(damage, remedy=RESTORE)
-    return lambda: None
+        return _BackgroundCheck(path, report).stop if is_large(path) else lambda: None
+
+
+def is_large(path: Path) -> bool:
+    """Whether it takes too long to look through a file, with its log, before it is served."""
+    return _size(path) >= LARGE_FILE
 
 
 def engine_problems(connection: sqlite3.Connection, *, full: bool = False) -> list[str]:
@@ -100,17 +98,13 @@ class _BackgroundCheck:
         with closing(self._connection):
             if self._stopping.wait(PAUSE_SECONDS):
                 return
-            damage = _damage_in(self._connection, self._path)
+            damage = damage_in(self._connection, self._path)
         if not self._stopping.is_set():
             self._report(damage)
 
 
-def _damage(path: Path) -> str:
-    with closing(schema.connect_reader(path)) as connection:
-        return _damage_in(connection, path)
-
-
-def _damage_in(connection: sqlite3.Connection, path: Path) -> str:
+def damage_in(connection: sqlite3.Connection, path: Path) -> str:
+    """The first thing that SQLite finds wrong, for a person; empty when there is none."""
     try:
         found = engine_problems(connection)
     except sqlite3.Error as error:
@@ -195,8 +189,7 @@ def _shown(revision: int) -> str:
 
 
 def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    return primary_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _size(path: Path) -> int:

@@ -18,7 +18,7 @@ _NO_ROOM = 64 * 1024
 _FULL = ("the disk is full", "free some space on that disk: writes then work again")
 _CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
 RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
-_REPLACE = (
+REPLACE = (
     "restore a backup: `clusterregistry storage restore FILE` with the same --data-dir keeps this file beside it. "
     "If this is the wrong place, name the right one"
 )
@@ -34,12 +34,14 @@ _EXPLANATIONS = {
     sqlite3.SQLITE_CORRUPT: ("the file is damaged", RESTORE),
     sqlite3.SQLITE_NOTADB: (
         "the file is not an SQLite database: it is damaged, or something else was written there",
-        _REPLACE,
+        REPLACE,
     ),
 }
 """By SQLite's code: what it means, and what an operator can do."""
 
-_PRIMARY_CODE = 0xFF
+_DOUBTFUL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+"""Errors that can come after a transaction is in the write-ahead log, such as that of the sync. A full disk is none of
+them: the frame that makes a transaction complete is the last one, and was not written."""
 
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
@@ -52,11 +54,21 @@ def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     return StorageUnavailable(f"{path}: {details}", remedy=remedy)
 
 
+def leaves_doubt(error: Exception) -> bool:
+    """Whether a commit that ended with this error may be found in the log after a crash."""
+    return primary_code(error) in _DOUBTFUL
+
+
+def primary_code(error: Exception) -> int:
+    """SQLite's code without its details; 0 for what is no error of SQLite."""
+    # Python's own complaints, such as that of a closed connection, have no code.
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _explained(path: Path, error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError):
         return _CANNOT_OPEN
-    # Python's own complaints, such as that of a closed connection, have no code.
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    code = primary_code(error)
     if code == sqlite3.SQLITE_IOERR and _is_full(path):
         return _FULL
     return _EXPLANATIONS.get(code, ("", ""))

@@ -17,6 +17,11 @@ from clusterregistry.storage.errors import StorageUnavailable
 class FileLock:
     """A claim on a database file, held from construction to ``release``."""
 
+    @staticmethod
+    def exists(database: Path) -> bool:
+        """Whether there ever was a claim."""
+        return Path(f"{database}.lock").exists()
+
     def __init__(self, database: Path) -> None:
         self._descriptor = os.open(f"{database}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -37,5 +42,8 @@ class FileLock:
                 f"{database} is in use by another server process (pid {holder}): an SQLite file serves one process",
                 remedy="stop that process, or give this one a --data-dir of its own; nothing was changed",
             ) from None
+
+    def sign(self) -> None:
+        """Says who has the claim: once it is certain that the file will be used, for else nothing is to be touched."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)

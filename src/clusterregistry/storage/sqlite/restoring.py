@@ -10,21 +10,26 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from clusterregistry.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.storage.sqlite import schema
-from clusterregistry.storage.sqlite.backing_up import complete_copy, put_in_place, sync_directory
+from clusterregistry.storage.sqlite.backing_up import DAMAGED, complete_copy, put_in_place, sync_directory
 from clusterregistry.storage.sqlite.checking import Progress
-from clusterregistry.storage.sqlite.failures import translated, unavailable
+from clusterregistry.storage.sqlite.failures import REPLACE, RESTORE, translated
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.measuring import newest_revision
 
 Check = Callable[[Path], Iterator[str]]
 """What is wrong with a database, as ``checking.problems`` tells it."""
+
+_ANOTHER = "nothing was changed; use another backup. `clusterregistry storage check FILE` tells more about this one"
+_NO_BACKUP = "nothing was changed; name a file that `clusterregistry storage backup` has made"
+_INSTEAD = {RESTORE: _ANOTHER, DAMAGED: _ANOTHER, REPLACE: _NO_BACKUP}
+"""What is advised for a damaged database is to restore a backup; that does not help during a restore."""
 
 LEAP = 1_000_000
 """Revisions. More than anyone has written since the backup was taken, and next to nothing of 64 bits."""
@@ -43,12 +48,13 @@ def restore(backup: Path, path: Path, *, now: datetime, check: Check, progress: 
 
     Raises StorageUnavailable, and then changes nothing: when a server uses the database, or the backup is not whole.
     """
-    _check_backup(backup, path)
+    with _no_circle():
+        _check_backup(backup, path)
     with translated(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = _claim(path)
     try:
-        with complete_copy(backup, path, progress=progress) as copy:
+        with _no_circle(), complete_copy(backup, path, progress=progress) as copy:
             _check_contents(backup, next(check(copy), ""))
             with translated(path):
                 revision = _leap(copy, beyond=_newest(path))
@@ -61,30 +67,39 @@ def restore(backup: Path, path: Path, *, now: datetime, check: Check, progress: 
 
 
 def _check_backup(backup: Path, path: Path) -> None:
-    try:
-        with closing(schema.connect_reader(backup)):
-            if path.exists() and backup.samefile(path):
-                raise StorageUnavailable(f"{backup} is the database itself", remedy="name a backup of it")
-    except (sqlite3.Error, OSError) as error:
-        remedy = "nothing was changed; name a file that `clusterregistry storage backup` has made"
-        raise StorageUnavailable(str(unavailable(backup, error)), remedy=remedy) from error
+    with translated(backup), closing(schema.connect_reader(backup)):
+        if path.exists() and backup.samefile(path):
+            raise StorageUnavailable(f"{backup} is the database itself", remedy="name a backup of it")
 
 
 def _claim(path: Path) -> FileLock:
     try:
-        return FileLock(path)
+        lock = FileLock(path)
     except StorageUnavailable as error:
         raise StorageUnavailable(
             str(error), remedy="stop that server, restore, and start it again; nothing was changed"
         ) from None
+    lock.sign()
+    return lock
 
 
 def _check_contents(backup: Path, found: str) -> None:
     if found:
         raise StorageUnavailable(
             f"{backup} is damaged: {found}",
-            remedy="nothing was changed; use another backup. `clusterregistry storage check FILE` tells more about it",
+            remedy=_ANOTHER,
         )
+
+
+@contextmanager
+def _no_circle() -> Iterator[None]:
+    """Replaces advice to restore a backup."""
+    try:
+        yield
+    except StorageUnavailable as error:
+        if error.remedy not in _INSTEAD:
+            raise
+        raise StorageUnavailable(str(error), remedy=_INSTEAD[error.remedy]) from error
 
 
 def _newest(path: Path) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from clusterregistry.storage.errors import StorageUnavailable
+from clusterregistry.storage.sqlite.failures import primary_code
 
 _log = logging.getLogger(__name__)
 
@@ -60,14 +61,29 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     """
     if not path.is_file():
         raise _missing(path)
-    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if _is_at_rest(path) else ''}"
-    connection = sqlite3.connect(uri, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+    if not path.stat().st_size:  # SQLite would remove the log of an empty database
+        raise StorageUnavailable(f"{path} is empty", remedy="nothing was changed; name another file")
+    connection = connect_immutable(path) if _is_at_rest(path) else connect_read_only(path)
     try:
         identify(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing in a database, whatever it is. It may make an index of the log beside it."""
+    return _connect_to(f"{path.absolute().as_uri()}?mode=ro")
+
+
+def connect_immutable(path: Path) -> sqlite3.Connection:
+    """A connection to a file that nothing changes meanwhile, as it is without its log. It makes no files."""
+    return _connect_to(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+
+
+def _connect_to(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -98,12 +114,17 @@ def numbers(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def probe(connection: sqlite3.Connection) -> None:
-    """Writes something that changes nothing, inside the caller's transaction: its commit tells if writes work."""
-    connection.execute("UPDATE meta SET value = value WHERE name = 'version'")
+    """Changes a number that means nothing, inside the caller's transaction: its commit tells if writes work."""
+    # One that stays the same SQLite would not write.
+    connection.execute("INSERT INTO meta VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
 
 def identify(connection: sqlite3.Connection, path: Path) -> int:
     """The file's format. Raises StorageUnavailable when it is not one of ours, or a newer one."""
+    if is_empty(connection):
+        raise StorageUnavailable(
+            f"{path} is an SQLite database without any tables", remedy="nothing was changed; name another file"
+        )
     if not _is_ours(connection):
         raise StorageUnavailable(
             f"{path} is another program's SQLite database; name another file",
@@ -137,7 +158,7 @@ def _missing(path: Path) -> StorageUnavailable:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    if _is_empty(connection):
+    if is_empty(connection):
         _create(connection)
     found = identify(connection, path)
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -145,11 +166,25 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StorageUnavailable(f"{path}: its file system cannot hold a write-ahead log; use a local disk")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    _make_durable(connection)
     _migrate(connection, path, found)
     numbers(connection)  # the first read makes the -shm file: where there is no room for it, that is found out here
 
 
-def _is_empty(connection: sqlite3.Connection) -> bool:
+def _make_durable(connection: sqlite3.Connection) -> None:
+    """Has the disk take what a crash left in the log: a sync that failed before it may be why it is only there.
+
+    Syncing the log once more would not do. After a failed sync the system takes its pages for written.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    except sqlite3.Error as error:
+        if primary_code(error) != sqlite3.SQLITE_FULL:  # reads are to go on when the disk is full
+            raise
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether a database is nobody's yet."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return not tables and _application(connection) == 0
 

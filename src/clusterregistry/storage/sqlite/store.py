@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from clusterregistry.storage.errors import RevisionInFuture, StorageUnavailable
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue, Page, Progressed, Sink, Subscription
@@ -15,9 +16,11 @@ from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.checking import check_at_start
 from clusterregistry.storage.sqlite.failures import translated
+from clusterregistry.storage.sqlite.inspection import inspect
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.reading import Readers
+from clusterregistry.storage.sqlite.served_files import ServedFiles
 from clusterregistry.storage.sqlite.sweeping import sweep
 from clusterregistry.storage.sqlite.writing import Writer
 from clusterregistry.storage.waiting import WAIT_SECONDS, SeenRevision
@@ -31,14 +34,15 @@ class SQLiteStorage:
     sole_writer = True
     """No other process writes here: once a write is answered, ``revision`` and all caches have it."""
 
-    def __init__(self, path: Path, *, lock: FileLock, connection: sqlite3.Connection, live: LiveKeys) -> None:
-        self._lock, self._live = lock, live
+    def __init__(self, path: Path, opened: _Opened) -> None:
+        live = opened.live
+        self._lock, self._live = opened.lock, live
         self._closed = f"{path}: the store is closed"
         self._seen = SeenRevision(live.revision)
         self._publisher = Publisher()
         self._readers = Readers(path, live)
         loop = asyncio.get_running_loop()
-        self._writer = Writer(connection, path=path, live=live, loop=loop, publish=self._publish)
+        self._writer = Writer(opened.connection, files=opened.files, live=live, loop=loop, publish=self._publish)
         self._closing: asyncio.Future[None] | None = None
         self._damage = ""
         self._stop_checking: Callable[[], None] = lambda: None
@@ -47,8 +51,7 @@ class SQLiteStorage:
     async def open(cls, path: Path) -> SQLiteStorage:
         """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
         loop = asyncio.get_running_loop()
-        lock, connection, live = await loop.run_in_executor(None, _open, path)
-        storage = cls(path, lock=lock, connection=connection, live=live)
+        storage = cls(path, await loop.run_in_executor(None, _open, path))
 
         def report(damage: str) -> None:
             loop.call_soon_threadsafe(storage._note_damage, damage)
@@ -67,10 +70,12 @@ class SQLiteStorage:
     async def current_revision(self) -> int:
         # What this process has not yet heard of has not been answered to anyone either.
         self._check_open()
+        await self._writer.go_over()
         return self._seen.value
 
     def known_revision(self) -> int | None:
-        return self._seen.value
+        """As the port says. None after a commit that may have failed or not: see ``writing``."""
+        return self._seen.value if self._writer.certain else None
 
     async def wait_for(self, revision: int) -> None:
         self._check_open()
@@ -86,11 +91,14 @@ class SQLiteStorage:
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
+        await self._writer.go_over()
         return await self._readers.get(key)
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
         """As the port says. A past revision costs a walk over the whole log."""
         self._check_open()
+        if not revision:
+            await self._writer.go_over()
         return await self._readers.list(prefix, revision=revision, after=after, limit=limit)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
@@ -166,12 +174,27 @@ class SQLiteStorage:
             raise StorageUnavailable(self._closed)
 
 
-def _open(path: Path) -> tuple[FileLock, sqlite3.Connection, LiveKeys]:
+class _Opened(NamedTuple):
+    """What a store works with."""
+
+    lock: FileLock
+    connection: sqlite3.Connection
+    live: LiveKeys
+    files: ServedFiles
+
+
+def _open(path: Path) -> _Opened:
     with translated(path):
+        claimed_before = FileLock.exists(path)
+        if not claimed_before:
+            inspect(path)  # a start that is refused does not even leave a lock file behind
         lock = FileLock(path)
         try:
+            if claimed_before:
+                inspect(path)
+            lock.sign()
             connection = schema.connect_writer(path)
-            return lock, connection, LiveKeys.load(connection)
+            return _Opened(lock, connection, LiveKeys.load(connection), ServedFiles(path))
         except BaseException:
             lock.release()
             raise

@@ -3,17 +3,20 @@
 It takes whatever has queued up since the last commit and commits it at once, so the cost of making a
 write durable is shared by all that wait for it. The loop is woken once a batch: events first, then the
 answers, hence who has been answered finds the write in every cache that is fed by the events.
+
+A commit whose sync failed is not undone for certain: its frames are in the write-ahead log, and after a crash SQLite
+would take them for committed. Only a later commit goes over them. Until one has succeeded, ``certain`` is false.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
@@ -22,8 +25,9 @@ from clusterregistry.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.storage.interface import Event, KeyValue
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.batches import MOST_ROWS, Batch, Write
-from clusterregistry.storage.sqlite.failures import unavailable
+from clusterregistry.storage.sqlite.failures import leaves_doubt, unavailable
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
+from clusterregistry.storage.sqlite.served_files import ServedFiles
 
 _PATIENCE = 0.004
 """Seconds that a write waits at most for others to come before it is handed over."""
@@ -41,12 +45,12 @@ class Writer:
         self,
         connection: sqlite3.Connection,
         *,
-        path: Path,
+        files: ServedFiles,
         live: LiveKeys,
         loop: AbstractEventLoop,
         publish: Callable[[Sequence[Event]], None],
     ) -> None:
-        self._connection, self._path, self._live = connection, path, live
+        self._connection, self._files, self._path, self._live = connection, files, files.path, live
         self._loop, self._publish = loop, publish
         self._queue: SimpleQueue[list[Write] | Errand] = SimpleQueue()
         self._collected: list[Write] = []
@@ -54,6 +58,8 @@ class Writer:
         self._stopped = False
         self._problem = ""
         self._probe: Future[None] | None = None
+        self.certain = True
+        """Whether all that was answered is what a crash would leave. The thread sets it before it answers."""
         self._thread = Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -94,11 +100,27 @@ class Writer:
         return future
 
     def problem(self) -> str:
-        """Why the last transaction failed; empty when it did not. Each call has it tried anew, without waiting."""
-        if self._problem and (self._probe is None or self._probe.done()):
+        """Why writes cannot be taken; empty when they can. After a failure each call has them tried anew."""
+        if self._problem:
+            self._try_again()
+        return self._files.problem() or self._problem
+
+    async def go_over(self) -> None:
+        """Returns once a commit has gone over those that failed, at once when none has. Raises StorageUnavailable."""
+        if self.certain:
+            return
+        try:
+            await asyncio.shield(self._try_again())
+        except StorageUnavailable as error:
+            raise StorageUnavailable(
+                f"{error}; it is not known whether the writes before this were done", remedy=error.remedy
+            ) from error
+
+    def _try_again(self) -> Future[None]:
+        if self._probe is None or self._probe.done():
             self._probe = self.transact(schema.probe)
             self._probe.add_done_callback(Future.exception)  # it is known as the problem
-        return self._problem
+        return self._probe
 
     def finish(self) -> None:
         """Does what is handed over, then closes the connection. Blocks; not for the loop's thread."""
@@ -131,12 +153,13 @@ class Writer:
         batch = Batch.of(writes, self._live)
         if batch.rows:
             try:
+                self._files.check()
                 batch.commit(self._connection)
             except Exception as error:  # noqa: BLE001 - whatever it is, the thread lives on
                 # Also for those that were refused: what refused them may be a write that has just failed.
-                self._call(_fail, [write.future for write in writes], self._undone(error))
+                self._call(_fail, [write.future for write in writes], self._refusal(self._undone(error)))
                 return
-            self._problem = ""
+            self._succeeded()
             self._live.apply(batch.changes, revision=batch.revision)
         self._call(self._answer, batch)
 
@@ -159,23 +182,49 @@ class Writer:
     def _transaction(self) -> Iterator[None]:
         """Commits what is done inside, or undoes it and raises a StorageError."""
         try:
+            self._files.check()
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
         except Exception as error:
             raise self._undone(error) from error
-        self._problem = ""
+        self._succeeded()
+
+    def _succeeded(self) -> None:
+        self._problem, self.certain = "", True
 
     def _undone(self, error: Exception) -> StorageUnavailable:
         """Undoes what went wrong, and says what it was: to who asked for it, and to the health checks."""
         self._roll_back()
         failure = self._failure(error)
-        self._problem = f"{failure}; {failure.remedy}" if failure.remedy else str(failure)
+        problem = f"{failure}; {failure.remedy}" if failure.remedy else str(failure)
+        if problem != self._problem:
+            _log.error("writes fail: %s", problem)
+        self._problem = problem
+        if leaves_doubt(error):
+            self.certain = self._has_gone_over()
         return failure
+
+    def _has_gone_over(self) -> bool:
+        """Whether a commit that changes nothing succeeds in the place of the one that failed."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            schema.probe(self._connection)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            self._roll_back()
+            return False
+        self._problem = ""
+        return True
+
+    def _refusal(self, failure: StorageUnavailable) -> StorageUnavailable:
+        """What those are told whose commit failed, once that is undone as far as it can be."""
+        outcome = "nothing was written" if self.certain else "it is not known whether this write was done"
+        return StorageUnavailable(f"{failure}; {outcome}", remedy=failure.remedy)
 
     def _failure(self, error: Exception) -> StorageUnavailable:
         if isinstance(error, StorageUnavailable):
-            return StorageUnavailable(f"{self._path}: {error}")
+            return error if error.remedy else StorageUnavailable(f"{self._path}: {error}")
         if isinstance(error, sqlite3.Error):
             return unavailable(self._path, error)
         _log.error("a transaction on %s failed unexpectedly", self._path, exc_info=error)
@@ -189,8 +238,17 @@ class Writer:
 
     def _stop(self) -> None:
         self._stopped = True
+        if self._files.problem():
+            self._abandon_connection()
+            return
         with suppress(sqlite3.Error):  # all is committed; a checkpoint that fails is made up for at the next start
             self._connection.close()
+
+    def _abandon_connection(self) -> None:
+        """Leaves the files as they are: at its end SQLite removes the log by name, whatever has that name by now."""
+        import ctypes  # noqa: PLC0415 - hardly ever needed
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # not even the end of the process closes it
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits for an answer any more

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.base64_texts import content_of
 from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.private_keys import is_private_key
 from clusterregistry.apis.meta.remembering import remembered
 
 ENDPOINTS = "spec.kubernetesApiEndpoints"
@@ -93,10 +94,12 @@ def ca_bundle_error(bundle: str) -> str:
     and a fleet shares few authorities.
     """
     decoded = content_of(bundle)
-    if decoded is None or b"-----BEGIN" not in decoded:
+    if decoded is None:
         return ""
-    if _PRIVATE_KEY.search(decoded):
+    if _PRIVATE_KEY.search(decoded) or is_private_key(decoded):
         return "holds a private key; it must hold certificates only, and the key that was sent should be replaced"
+    if b"-----BEGIN" not in decoded:
+        return ""
     return _pem_error(decoded)
 
 
