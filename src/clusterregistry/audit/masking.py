@@ -12,6 +12,9 @@ from urllib.parse import unquote_plus
 
 MASK = "[masked]"
 
+LONGEST_TEXT = 16 * 1024
+"""Characters of one text that an event shows."""
+
 LooksSecret = Callable[[str], str]
 """What kind of credential a text holds by its looks; empty for none."""
 
@@ -42,12 +45,16 @@ class Masker:
         self._looks_secret = looks_secret
 
     def text(self, text: str) -> str:
-        """The text without what is secret in it."""
+        """The text without what is secret in it; of a long one the beginning.
+
+        What it looks like is found out from all of it, for a token that is cut looks like none. What is assigned in it
+        takes four times as long to find, and is masked up to the cut just as well.
+        """
         if what := self._looks_secret(text):
             return f"[masked: {what}]"
-        if not _HINT.search(text):
-            return text
-        return _BEARER.sub(rf"\1 {MASK}", _ASSIGNED.sub(rf"\1{MASK}", text))
+        if len(text) > LONGEST_TEXT:
+            return f"{_without_assigned(text[:LONGEST_TEXT])}[{len(text) - LONGEST_TEXT} more characters]"
+        return _without_assigned(text)
 
     def query(self, query: str) -> str:
         """A query whose parameters are judged one by one, by their names and their values."""
@@ -71,7 +78,7 @@ class Masker:
 
     def _is_masked(self, quoted: str) -> bool:
         text = unquote_plus(quoted)
-        return self.text(text) != text
+        return bool(self._looks_secret(text)) or _without_assigned(text) != text
 
     def _map(self, value: Mapping[str, Any]) -> dict[str, Any]:
         masked = {key: self._value(key, each) for key, each in value.items()}
@@ -89,6 +96,12 @@ class Masker:
         if type(value) is list:
             return [self._hidden(each) for each in value]
         return MASK if type(value) is str and value else self.json(value)
+
+
+def _without_assigned(text: str) -> str:
+    if not _HINT.search(text):
+        return text
+    return _BEARER.sub(rf"\1 {MASK}", _ASSIGNED.sub(rf"\1{MASK}", text))
 
 
 def is_secret_key(key: str) -> bool:
