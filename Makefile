@@ -151,6 +151,10 @@ fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARG
 	@echo "==> Harming three members of etcd and two replicas under load"
 	@$(BIN)/python -m tests.faults.striking $(ARGS)
 
+.PHONY: hostile-bodies
+hostile-bodies: setup ## Measure what the worst bodies of each format cost the server; ARGS='--only yaml'
+	@$(BIN)/python -m tools.hostile_bodies $(ARGS)
+
 .PHONY: soak
 soak: setup ## Put a server under steady load for an hour on each engine and look for growth; ARGS='--minutes 5 --engine sqlite'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5

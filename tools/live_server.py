@@ -58,6 +58,7 @@ def running(
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
     tokens, log = directory / "tokens.csv", directory / "server.log"
+    tokens.touch(mode=0o600)
     tokens.write_text(TOKENS)
     arguments = ["standalone", "--bind-address", "127.0.0.1", "--secure-port", str(port)]
     arguments += ["--data-dir", str(directory / "data"), "--token-auth-file", str(tokens)]

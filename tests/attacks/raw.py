@@ -57,7 +57,7 @@ class Raw:
                     received.append(piece)
         return Reply(b"".join(received))
 
-    def ask(
+    def ask(  # noqa: PLR0913 - the parts of a request, all but one by keyword
         self,
         target: bytes,
         *,
@@ -65,6 +65,7 @@ class Raw:
         token: str = NOBODY,
         headers: Sequence[bytes] = (),
         body: bytes = b"",
+        seconds: float = 20.0,
     ) -> Reply:
         """One request with the target as it is, and the end of the connection behind it."""
         lines = [method + b" " + target + b" HTTP/1.1", b"Host: registry", b"Connection: close", *headers]
@@ -72,4 +73,4 @@ class Raw:
             lines.append(b"Authorization: Bearer " + token.encode())
         if body:
             lines.append(b"Content-Length: %d" % len(body))
-        return self.send(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+        return self.send(b"\r\n".join(lines) + b"\r\n\r\n" + body, seconds=seconds)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.apis.meta.credential_names import ENDINGS, names_credential
-from clusterregistry.audit.masking import MASK, Masker
+from clusterregistry.audit.masking import LONGEST_TEXT, MASK, Masker
 from clusterregistry.registry.cluster.credential_looks import credential_in
 from clusterregistry.registry.cluster.secret_lint import inspect
 
@@ -139,3 +139,19 @@ def test_keys_of_pointers_are_not(key: str) -> None:
 @pytest.mark.parametrize("text", ["token" * 40_000, "token\\" * 40_000, "token:" + " " * 200_000, "bearer " * 40_000])
 def test_masking_a_long_text_takes_no_time_to_speak_of(text: str) -> None:
     assert MASKER.text(text)
+
+
+def test_a_long_text_is_cut_before_it_is_looked_through() -> None:
+    shown = MASKER.text("note " * 100_000)
+    assert len(shown) < LONGEST_TEXT + 100
+    assert shown.endswith(f"[{500_000 - LONGEST_TEXT} more characters]")
+
+
+def test_a_credential_far_behind_in_a_long_text_masks_it() -> None:
+    key = "-----BEGIN PRIVATE KEY-----"
+    assert MASKER.text("note " * 10_000 + key) == "[masked: a private key]"
+
+
+def test_what_is_assigned_where_a_text_is_cut_is_masked() -> None:
+    shown = MASKER.text("x" * (LONGEST_TEXT - 12) + " token: " + "hunter2" * 1000)
+    assert "hunt" not in shown

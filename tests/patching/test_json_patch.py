@@ -256,3 +256,28 @@ def test_what_was_moved_shares_nothing_with_the_document_before() -> None:
     assert patched == {"a": {}, "d": {"e": {}, "b": {"c": 1}}}
     patched["d"]["b"].clear()
     assert document == {"a": {"b": {"c": 1}}, "d": {"e": {}}}
+
+
+def test_inserts_that_shift_a_long_list_again_and_again_are_too_much() -> None:
+    insert = [{"op": "add", "path": "/a/0", "value": 1}]
+    with pytest.raises(PatchTooLarge, match="list items that a JSON patch shifts is 100000000"):
+        json_patch.apply({"a": [0] * 150_000}, insert * 1000)
+    removals = [{"op": "remove", "path": "/a/0"}]
+    with pytest.raises(PatchTooLarge):
+        json_patch.apply({"a": [0] * 150_000}, removals * 1000)
+
+
+def test_as_many_inserts_as_a_patch_may_have_make_a_list_from_its_end() -> None:
+    made = json_patch.apply({"a": []}, [{"op": "add", "path": "/a/0", "value": number} for number in range(10_000)])
+    assert made["a"] == list(range(9999, -1, -1))
+
+
+def test_items_at_the_end_of_a_long_list_shift_nothing() -> None:
+    patch = [{"op": "add", "path": "/a/-", "value": 1}, {"op": "remove", "path": "/a/150000"}] * 5000
+    assert len(json_patch.apply({"a": [0] * 150_000}, patch)["a"]) == 150_000
+
+
+def test_of_unknown_members_the_first_hundred_are_told() -> None:
+    found = json_patch.unknown_fields([{f"x{number}": 1 for number in range(1000)}])
+    assert len(found) == 100
+    assert found[0] == 'json patch unknown field "[0].x0"'

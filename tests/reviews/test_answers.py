@@ -40,7 +40,9 @@ class Saying:
 def ask(review: Review, spec: dict[str, Any] | None = None, user: User = JANE) -> dict[str, Any]:
     definition = review.definition
     question = {"apiVersion": f"{definition.group}/v1", "kind": definition.kind, "metadata": {}}
-    return asyncio.run(review.answer(question | ({} if spec is None else {"spec": spec}), user))
+    question |= {} if spec is None else {"spec": spec}
+    review.validate(question)
+    return asyncio.run(review.answer(question, user))
 
 
 ATTRIBUTES = {"verb": "get", "group": "g", "version": "v", "resource": "r", "subresource": "s", "name": "n"}

@@ -33,7 +33,7 @@ def decoded(body: bytes, content_type: str) -> Any:
         if media_type == _PROTOBUF:
             return _protobuf(body)
         if media_type.endswith("yaml"):
-            return yaml_codec.decode(body).value
+            return yaml_codec.decode(body, strict=False).value
         return _json(body)
     except DecodeError:
         return None
@@ -49,7 +49,7 @@ def _json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        return json_codec.decode(body).value
+        return json_codec.decode(body, strict=False).value
 
 
 def without_managed_fields(value: Any) -> Any:

@@ -14,6 +14,9 @@ from clusterregistry.apis.meta.credential_names import ENDINGS, names_credential
 
 MASK = "[masked]"
 
+LONGEST_TEXT = 16 * 1024
+"""Characters of one text that an event shows."""
+
 
 def _with_separators(ending: str) -> str:
     """``apikey`` as it is found in a text: ``api-key``, ``api_key``."""
@@ -52,13 +55,16 @@ class Masker:
         self._looks_secret = looks_secret
 
     def text(self, text: str) -> str:
-        """The text without what is secret in it."""
+        """The text without what is secret in it; of a long one the beginning.
+
+        What it looks like is found out from all of it, for a token that is cut looks like none. What is assigned in it
+        takes four times as long to find, and is masked up to the cut just as well.
+        """
         if what := self._looks_secret(text):
             return f"[masked: {what}]"
-        if not _HINT.search(text):
-            return text
-        text = _AUTHORIZATION.sub(rf"\1{MASK}", text)  # all of it: the scheme alone would be taken for the value
-        return _BEARER.sub(rf"\1 {MASK}", _ASSIGNED.sub(rf"\1{MASK}", text))
+        if len(text) > LONGEST_TEXT:
+            return f"{_without_assigned(text[:LONGEST_TEXT])}[{len(text) - LONGEST_TEXT} more characters]"
+        return _without_assigned(text)
 
     def query(self, query: str) -> str:
         """A query whose parameters are judged one by one, by their names and their values."""
@@ -82,7 +88,7 @@ class Masker:
 
     def _is_masked(self, quoted: str) -> bool:
         text = unquote_plus(quoted)
-        return self.text(text) != text
+        return bool(self._looks_secret(text)) or _without_assigned(text) != text
 
     def _map(self, value: Mapping[str, Any]) -> dict[str, Any]:
         masked = {self._key(key): self._value(key, each) for key, each in value.items()}
@@ -94,7 +100,9 @@ class Masker:
     def _key(self, key: str) -> str:
         """A map whose keys are free, such as the configuration of a provider, may have a credential as one."""
         what = self._looks_secret(key) if len(key) >= _LONG_KEY else ""
-        return f"[masked: {what}]" if what else key
+        if what:
+            return f"[masked: {what}]"
+        return key if len(key) <= LONGEST_TEXT else f"{key[:LONGEST_TEXT]}[{len(key) - LONGEST_TEXT} more characters]"
 
     def _value(self, key: str, value: Any) -> Any:
         if type(value) in (str, list) and names_credential(key):
@@ -105,3 +113,10 @@ class Masker:
         if type(value) is list:
             return [self._hidden(each) for each in value]
         return MASK if type(value) is str and value else self.json(value)
+
+
+def _without_assigned(text: str) -> str:
+    if not _HINT.search(text):
+        return text
+    text = _AUTHORIZATION.sub(rf"\1{MASK}", text)  # all of it: the scheme alone would be taken for the value
+    return _BEARER.sub(rf"\1 {MASK}", _ASSIGNED.sub(rf"\1{MASK}", text))

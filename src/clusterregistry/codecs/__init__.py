@@ -5,6 +5,6 @@ validates nothing beyond the syntax. It knows no kind of object, but for the mes
 (``kubernetes_messages``). Whatever the bytes, decoding raises nothing but ``DecodeError``.
 """
 
-from clusterregistry.codecs.decoding import MAX_DEPTH, Decoded, DecodeError, too_deep
+from clusterregistry.codecs.decoding import MAX_DEPTH, MAX_STRICT_ERRORS, Decoded, DecodeError, cut, too_deep
 
-__all__ = ["MAX_DEPTH", "DecodeError", "Decoded", "too_deep"]
+__all__ = ["MAX_DEPTH", "MAX_STRICT_ERRORS", "DecodeError", "Decoded", "cut", "too_deep"]

@@ -13,6 +13,12 @@ MAX_VALUES = 200_000
 """Values in one document, about. Three megabytes of nothing but empty lists would be a million: seconds of work, and a
 hundred megabytes, for each request that sends them. No object that anybody stores comes near."""
 
+MAX_STRICT_ERRORS = 100
+"""Repeated or unknown fields that are told of one document, as in sigs.k8s.io/json."""
+
+MAX_SHOWN = 4096
+"""Characters of a key or a path that a message shows. A key of one megabyte can have a hundred thousand below it."""
+
 TOO_MANY_VALUES = f"the document has more than {MAX_VALUES} values"
 
 YAML_ERRORS = "yaml: unmarshal errors:\n"
@@ -28,7 +34,8 @@ class Decoded:
     """A value and what strict decoding would have refused about it.
 
     ``duplicates`` are the paths of keys that stand twice in one JSON map, in document order; ``strict_errors`` are
-    the texts for warnings or a strict decoding error, whatever the format was.
+    the texts for warnings or a strict decoding error, whatever the format was. Of both there are MAX_STRICT_ERRORS at
+    most, and none unless decoding was strict.
     """
 
     value: Any
@@ -43,6 +50,11 @@ class Decoded:
             lines = error.removeprefix(YAML_ERRORS)
             found += [error] if lines == error else [line.strip() for line in lines.split("\n")]
         return found
+
+
+def cut(text: str, limit: int = MAX_SHOWN) -> str:
+    """A text that a client chose, no longer than a message shows it."""
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:

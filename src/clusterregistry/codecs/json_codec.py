@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from clusterregistry.codecs.decoding import (
     MAX_DEPTH,
+    MAX_SHOWN,
+    MAX_STRICT_ERRORS,
     MAX_VALUES,
     TOO_MANY_VALUES,
     Decoded,
     DecodeError,
+    cut,
     too_deep,
 )
 
+_BACKSLASH = ord("\\")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
-_ESCAPE = re.compile(
-    rb"\\(?:"
-    rb"(?P<pair>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|"
-    rb"(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
+_UNDECODED_BYTES = re.compile("[\udc80-\udcff]+")
+# It begins with what is found fast, and matches no other escapes: a body of those would take seventy times its size.
+_SURROGATES = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?P<low>\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 )
+_LOW = len(rb"\udc00")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
 
@@ -52,13 +56,16 @@ class _Pairs(list[tuple[str, Any]]):
     """A map as it stands in the document, repeated keys included."""
 
 
-def decode(body: bytes) -> Decoded:
-    """The value of a JSON document; the last of equal keys wins, and ``strict_errors`` names them.
+_COMPOUND = frozenset((_Pairs, list))
+
+
+def decode(body: bytes, *, strict: bool = True) -> Decoded:
+    """The value of a JSON document; the last of equal keys wins, and ``strict_errors`` names them if ``strict``.
 
     As kube-apiserver does: invalid UTF-8 and lone surrogates become U+FFFD, integers beyond 64 bits become floats,
     numbers beyond a float are an error. Raises DecodeError.
     """
-    if len(body) > MAX_VALUES and _separators(body) > MAX_VALUES and _separators(_STRING.sub(b"", body)) > MAX_VALUES:
+    if len(body) > MAX_VALUES and count_values(body, most=MAX_VALUES) > MAX_VALUES:
         raise DecodeError(TOO_MANY_VALUES)
     try:
         value = orjson.loads(body)
@@ -67,7 +74,26 @@ def decode(body: bytes) -> Decoded:
         value = _loaded(body)
     if _may_be_deep(body) and too_deep(value):
         raise DecodeError("exceeded max depth")
-    return Decoded(value) if _lost_nothing(body, orjson.dumps(value)) else _with_duplicates(body, value)
+    if not strict or _lost_nothing(body, orjson.dumps(value)):
+        return Decoded(value)
+    return _with_duplicates(body, value)
+
+
+def count_values(body: bytes, *, most: int) -> int:
+    """How many values a document has, about, counted no further than to know that there are more than ``most``.
+
+    What stands within texts does not count, unless it makes no difference.
+    """
+    if (found := _separators(body)) <= most:
+        return found
+    found = at = 0
+    # One by one: to take all texts out of the body at once takes sixty times its size.
+    for text in _STRING.finditer(body):
+        found += _separators(body[at : text.start()])
+        if found > most:
+            return found
+        at = text.end()
+    return found + _separators(body[at:])
 
 
 def encode(value: Any) -> bytes:
@@ -124,12 +150,23 @@ def _openings(body: bytes) -> int:
 def _mended(body: bytes) -> bytes:
     """The body with what is no character replaced by U+FFFD, as Go's decoder does."""
     # As Go does, each byte that fits nowhere becomes one; Python's own "replace" makes one of several.
-    text = _UNDECODED_BYTE.sub(_REPLACEMENT, body.decode(errors="surrogateescape"))
-    return _ESCAPE.sub(_without_lone_surrogate, text.encode())
+    text = _UNDECODED_BYTES.sub(lambda found: _REPLACEMENT * len(found[0]), body.decode(errors="surrogateescape"))
+    return _SURROGATES.sub(_without_lone_surrogates, text.encode())
 
 
-def _without_lone_surrogate(match: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if match["lone"] else match[0]
+def _without_lone_surrogates(match: re.Match[bytes]) -> bytes:
+    """A pair as it is. Behind an odd number of backslashes the first is no escape, and its partner is alone."""
+    is_escape = _backslashes_before(match.string, match.start()) % 2 == 0
+    if match["low"]:
+        return match[0] if is_escape else match[0][:-_LOW] + rb"\ufffd"
+    return rb"\ufffd" if is_escape else match[0]
+
+
+def _backslashes_before(body: bytes, at: int) -> int:
+    start = at
+    while start and body[start - 1] == _BACKSLASH:
+        start -= 1
+    return at - start
 
 
 def _loaded(body: bytes) -> Any:
@@ -193,22 +230,41 @@ def _has_duplicates(text: str) -> bool:
     return found
 
 
+_Place = tuple[Any, str | int] | None
+"""Where a value is: the place of what holds it, and its key or index. None is the document."""
+
+
 def _duplicate_paths(document: Any) -> list[str]:
-    """Paths in the order of the second occurrence, each once, as kube-apiserver reports them."""
+    """Paths in the order of the second occurrence, each once, as kube-apiserver reports them: the first hundred."""
     found: dict[str, None] = {}
-
-    def visit(value: Any, path: str) -> None:
-        if isinstance(value, _Pairs):
-            seen = set()
-            for key, child in value:
-                at = f"{path}.{key}" if path else key
-                if key in seen:
-                    found[at] = None
-                seen.add(key)
-                visit(child, at)
-        elif isinstance(value, list):
-            for index, child in enumerate(value):
-                visit(child, f"{path}[{index}]")
-
-    visit(document, "")
+    for place in _duplicate_places(document, None):
+        found[_shown_path(place)] = None
+        if len(found) == MAX_STRICT_ERRORS:
+            break
     return list(found)
+
+
+def _duplicate_places(value: Any, place: _Place) -> Iterator[_Place]:
+    """Of each key that stands twice in one map the second, once."""
+    if isinstance(value, _Pairs):
+        counts: dict[str, int] = {}
+        for key, child in value:
+            counts[key] = count = counts.get(key, 0) + 1
+            below = (place, key)
+            if count == 2:  # noqa: PLR2004 - the first repetition
+                yield below
+            if type(child) in _COMPOUND:
+                yield from _duplicate_places(child, below)
+    else:
+        for index, child in enumerate(value if isinstance(value, list) else ()):
+            if type(child) in _COMPOUND:
+                yield from _duplicate_places(child, (place, index))
+
+
+def _shown_path(place: _Place) -> str:
+    """``spec.a[0].b``: made only for what is told, and cut before it is joined."""
+    steps: list[str] = []
+    while place is not None:
+        place, step = place
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step[: MAX_SHOWN + 1]}")
+    return cut("".join(reversed(steps)).removeprefix("."))

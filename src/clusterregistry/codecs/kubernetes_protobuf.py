@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.message import DecodeError as MalformedError
+from google.protobuf.message import DecodeError as ParseError
 
-from clusterregistry.codecs.decoding import Decoded, DecodeError
+from clusterregistry.codecs.decoding import MAX_VALUES, TOO_MANY_VALUES, Decoded, DecodeError
 from clusterregistry.codecs.kubernetes_messages import CLASSES, KINDS
 from clusterregistry.codecs.kubernetes_values import from_message, into_message
+from clusterregistry.codecs.protobuf_wire import MalformedError, has_more_values
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
@@ -56,6 +57,8 @@ def encode(value: dict[str, Any]) -> bytes:
 
 def _parsed(cls: Any, data: bytes, what: str) -> Any:
     try:
+        if has_more_values(data, cls.DESCRIPTOR, MAX_VALUES):
+            raise DecodeError(TOO_MANY_VALUES)
         return cls.FromString(data)
-    except MalformedError:
+    except (MalformedError, ParseError):
         raise DecodeError(f"the protobuf message of {what} is malformed or cut off") from None

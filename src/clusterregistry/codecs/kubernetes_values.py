@@ -154,7 +154,7 @@ def _write_time(message: Any, text: str) -> None:
 
 
 def _read_field_set(message: Any) -> Any:
-    return json_codec.decode(message.Raw).value if message.Raw else None
+    return json_codec.decode(message.Raw, strict=False).value if message.Raw else None
 
 
 def _write_field_set(message: Any, value: Any) -> None:

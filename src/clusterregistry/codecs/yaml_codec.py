@@ -9,16 +9,19 @@ from clusterregistry.codecs.decoding import Decoded, DecodeError
 from clusterregistry.codecs.yaml_writing import write
 
 
-def decode(body: bytes) -> Decoded:
-    """The first document's value, None when there is none; the last of equal keys wins. Raises DecodeError."""
+def decode(body: bytes, *, strict: bool = True) -> Decoded:
+    """The first document's value, None when there is none; the last of equal keys wins. Raises DecodeError.
+
+    ``strict_errors`` names equal keys if ``strict``.
+    """
     if body.startswith(b"{"):
-        decoded = _as_json(body)
+        decoded = _as_json(body, strict=strict)
         if decoded is not None:
             return decoded
     # Only here: the parser takes its time to import, and most servers never meet YAML.
     from clusterregistry.codecs.yaml_reading import read  # noqa: PLC0415
 
-    return read(body)
+    return read(body, strict=strict)
 
 
 def encode(value: Any) -> bytes:
@@ -26,11 +29,11 @@ def encode(value: Any) -> bytes:
     return write(value).encode()
 
 
-def _as_json(body: bytes) -> Decoded | None:
+def _as_json(body: bytes, *, strict: bool) -> Decoded | None:
     """JSON is YAML and read faster as such; what it repeats is worded by the YAML decoder."""
     try:
         body.decode()
-        decoded = json_codec.decode(body)
+        decoded = json_codec.decode(body, strict=strict)
     except (UnicodeDecodeError, DecodeError):
         return None
     return None if decoded.duplicates else decoded

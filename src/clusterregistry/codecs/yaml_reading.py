@@ -15,11 +15,13 @@ import yaml
 
 from clusterregistry.codecs.decoding import (
     MAX_DEPTH,
+    MAX_STRICT_ERRORS,
     MAX_VALUES,
     TOO_MANY_VALUES,
     YAML_ERRORS,
     Decoded,
     DecodeError,
+    cut,
     too_deep,
 )
 from clusterregistry.codecs.yaml_scalars import MERGE_TAG, as_json, as_key, resolve, resolve_tagged
@@ -30,6 +32,12 @@ _SMALL, _LARGE = 400_000, 4_000_000
 
 _MOST_NODES = 2 * MAX_VALUES
 """Keys are nodes, too."""
+
+_MOST_ALIASED_BYTES = 3 * 1024 * 1024
+"""What all aliases may stand for, as JSON: go-yaml counts nodes only, and one of them can be a text of megabytes. A
+document that is written out in full cannot have more either."""
+
+_EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
 class _Unset:
@@ -70,9 +78,9 @@ class _Mapping(_Node):
     """The line of each key's value; keys that go-yaml keeps apart (1 and "1") are apart here too."""
 
 
-def read(body: bytes) -> Decoded:
-    """The first document of a YAML stream. Raises DecodeError."""
-    builder = _Builder()
+def read(body: bytes, *, strict: bool = True) -> Decoded:
+    """The first document of a YAML stream; ``strict_errors`` names repeated keys if ``strict``. Raises DecodeError."""
+    builder = _Builder(most_repeated=MAX_STRICT_ERRORS if strict else 0)
     try:
         builder.run(yaml.CSafeLoader(body))
     except yaml.MarkedYAMLError as error:
@@ -98,14 +106,16 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 class _Builder:
     """Takes events one by one. They are Any: that the parser gives all of them marks is not in their types."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_repeated: int) -> None:
         self.value: Any = None
         self.decoded = 0
         self.aliased = 0
+        self._aliased_bytes = 0
         self._stack: list[_Sequence | _Mapping] = []
         self._top: _Sequence | _Mapping | None = None
         self._anchors: dict[str, _Node] = {}
         self._repeated: list[str] = []
+        self._most_repeated = most_repeated
 
     def run(self, parser: yaml.CSafeLoader) -> None:
         """Reads up to the end of the first document; go-yaml does not look at what follows."""
@@ -118,7 +128,7 @@ class _Builder:
                 return
 
     def strict_errors(self) -> list[str]:
-        """One error that lists every repeated key, as go-yaml's strict mode words it."""
+        """One error that lists the first repeated keys, as go-yaml's strict mode words it."""
         return [YAML_ERRORS + "\n".join("  " + line for line in self._repeated)] if self._repeated else []
 
     def scalar(self, event: Any) -> None:
@@ -168,8 +178,22 @@ class _Builder:
         if self._expects_key() and isinstance(node, _Sequence | _Mapping):
             raise DecodeError("yaml: invalid map key")
         self._count_aliased(node.size)
-        copy = replace(node, value=_copied(node.value), line=event.start_mark.line)
+        copy = replace(node, value=self._copied(node.value), line=event.start_mark.line)
         self._place(copy.value, line=copy.line, node=copy)
+
+    def _copied(self, value: Any) -> Any:
+        """A value of its own for each alias: a change in one place must not show in another."""
+        if isinstance(value, str):
+            self._count_aliased_bytes(len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
+            return value
+        if not isinstance(value, (dict, list)):
+            return value
+        try:
+            encoded = orjson.dumps(value)
+        except TypeError:
+            raise DecodeError("yaml: exceeded max depth") from None
+        self._count_aliased_bytes(len(encoded))
+        return orjson.loads(encoded)
 
     def _place(self, value: Any, *, line: int, node: _Node | None = None) -> None:
         """Puts a finished value where it belongs: it is the document, an item, a key or a value."""
@@ -196,8 +220,8 @@ class _Builder:
 
     def _set(self, mapping: _Mapping, key: Any, *, value: Any, line: int) -> None:
         identity = key if isinstance(key, str) else (type(key), key)
-        if identity in mapping.lines:
-            shown = orjson.dumps(key).decode()
+        if identity in mapping.lines and len(self._repeated) < self._most_repeated:
+            shown = orjson.dumps(cut(key) if isinstance(key, str) else key).decode()
             self._repeated.append(f"line {line + 1}: key {shown} already set in map")
         mapping.lines[identity] = line
         mapping.value[as_key(key)] = as_json(value)
@@ -226,7 +250,12 @@ class _Builder:
             return
         large = min(max(self.decoded - _SMALL, 0) / (_LARGE - _SMALL), 1)
         if self.aliased / self.decoded > 0.99 - 0.89 * large:
-            raise DecodeError("yaml: document contains excessive aliasing")
+            raise DecodeError(_EXCESSIVE)
+
+    def _count_aliased_bytes(self, count: int) -> None:
+        self._aliased_bytes += count
+        if self._aliased_bytes > _MOST_ALIASED_BYTES:
+            raise DecodeError(_EXCESSIVE)
 
 
 # Outside of the instance: bound methods in it would be a cycle for each document.
@@ -238,13 +267,3 @@ _HANDLERS: dict[type[yaml.Event], Callable[[_Builder, Any], None]] = {
     yaml.SequenceEndEvent: _Builder.end,
     yaml.AliasEvent: _Builder.alias,
 }
-
-
-def _copied(value: Any) -> Any:
-    """A value of its own for each alias: nobody who changes one place may change another."""
-    if not isinstance(value, (dict, list)):
-        return value
-    try:
-        return orjson.loads(orjson.dumps(value))
-    except TypeError:
-        raise DecodeError("yaml: exceeded max depth") from None

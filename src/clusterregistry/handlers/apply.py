@@ -24,7 +24,7 @@ _NOT_YAML = "error converting YAML to JSON: "
 async def application(scope: Scope, request: Request, body: bytes, *, options: WriteOptions) -> Application:
     """What applies the configuration in a body to an object. Raises 400."""
     try:
-        decoded = await decode_yaml(body)
+        decoded = await decode_yaml(body, strict=options.field_validation != "Ignore")
     except DecodeError as error:
         raise errors.bad_request(f"error decoding YAML: {_NOT_YAML}{error}") from None
     return Application(scope, request, decoded=decoded, options=options)

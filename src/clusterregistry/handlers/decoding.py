@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from clusterregistry.apis.meta import errors, field_errors, object_meta
 from clusterregistry.apis.meta.json_types import ShapeError, json_type
-from clusterregistry.codecs import Decoded, DecodeError, json_codec, yaml_codec
-from clusterregistry.handlers.negotiation import PROTOBUF, YAML
+from clusterregistry.codecs import MAX_STRICT_ERRORS, Decoded, DecodeError, cut, json_codec, yaml_codec
+from clusterregistry.handlers.negotiation import APPLY_PATCH, PROTOBUF, YAML
 from clusterregistry.handlers.scope import KindScope
+from clusterregistry.registry.workers import LARGE, beside_the_loop
 
 Object = dict[str, Any]
 Warn = Callable[[str], None]
@@ -25,27 +27,37 @@ Type = tuple[str, str]
 
 _ABSENT: Any = object()
 _SHOWN_LIMIT = 30
+_WITH_ALIASES = frozenset((YAML, APPLY_PATCH))
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _GO_TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-_LARGE = 64 * 1024
 _PROTOBUF_CODEC = "clusterregistry.codecs.kubernetes_protobuf"
 _STRUCTS = "clusterregistry.codecs.kubernetes_structs"
 _modules: dict[str, Any] = {}
 
-_beside_the_loop = ThreadPoolExecutor(2, "decoding")
-"""Few, since what is decoded can take many times the memory of the body, and more of them would not be faster."""
 
+async def decode_object(  # noqa: PLR0913 - all but three by keyword
+    scope: KindScope, body: bytes, media_type: str, *, size: int, field_validation: str, warn: Warn
+) -> Object:
+    """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400.
 
-async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field_validation: str, warn: Warn) -> Object:
-    """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400."""
-    default_type = None
+    ``size`` is the ``work_size`` of the body.
+    """
     if scope.resource.native:
-        default_type = scope.type
         await _loaded(_STRUCTS)
+    if media_type == PROTOBUF:
+        await _loaded(_PROTOBUF_CODEC)
+    if size <= LARGE:
+        return _object(scope, body, media_type=media_type, field_validation=field_validation, warn=warn)
+    work = partial(_object, scope, body, media_type=media_type, field_validation=field_validation, warn=warn)
+    return await beside_the_loop(work, size=size)
+
+
+def _object(scope: KindScope, body: bytes, *, media_type: str, field_validation: str, warn: Warn) -> Object:
+    default_type = scope.type if scope.resource.native else None
     try:
-        decoded = await decode_body(body, media_type, default_type=default_type)
+        decoded = _decoded(body, media_type, default_type=default_type, strict=field_validation != "Ignore")
         obj = _typed(decoded.value, body, default_type=default_type)
     except errors.APIError as error:
         message = f"the object provided is unrecognized (must be of type {scope.resource.kind}): {error}"
@@ -55,7 +67,7 @@ async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field
     _check_version(scope, obj)
     paths = _tidied(scope, obj, warn=warn)
     # Of another kind nothing is known; it is refused for that alone.
-    unknown = [f'unknown field "{path}"' for path in paths] if obj["kind"] == scope.resource.kind else []
+    unknown = unknown_fields(paths) if obj["kind"] == scope.resource.kind else []
     if field_validation == "Strict" and (decoded.strict_errors or unknown):
         mistakes = ", ".join([*decoded.strict_errors, *unknown])
         raise errors.bad_request(_cannot_be_handled(scope, f"strict decoding error: {mistakes}"))
@@ -65,27 +77,49 @@ async def decode_object(scope: KindScope, body: bytes, media_type: str, *, field
     return obj
 
 
+def work_size(body: bytes, media_type: str) -> int:
+    """The size of a body as far as work on it is concerned: with aliases a little YAML is as much as a large body."""
+    if media_type in _WITH_ALIASES and b"&" in body and b"*" in body:
+        return max(len(body), LARGE + 1)
+    return len(body)
+
+
+def unknown_fields(paths: Iterable[str]) -> list[str]:
+    """The strict errors about fields that a kind does not have: no more of them than strict decoding tells at all."""
+    return [f'unknown field "{cut(path)}"' for path in islice(paths, MAX_STRICT_ERRORS)]
+
+
 async def decode_body(body: bytes, media_type: str, *, default_type: Type | None = None) -> Decoded:
-    """The decoded body with its strict errors. Raises 400.
+    """The decoded body, whatever strict decoding would say of it. Raises 400.
 
     ``default_type`` is what the body of a native kind is when it does not say so.
     """
     if media_type == PROTOBUF:
-        return await _decode_protobuf(body, default_type or ("", ""))
+        await _loaded(_PROTOBUF_CODEC)
+    work = partial(_decoded, body, media_type, default_type=default_type, strict=False)
+    return await beside_the_loop(work, size=work_size(body, media_type))
+
+
+def _decoded(body: bytes, media_type: str, *, default_type: Type | None, strict: bool) -> Decoded:
+    """Raises 400."""
+    if media_type == PROTOBUF:
+        return _decoded_protobuf(body, default_type or ("", ""))
+    decode = yaml_codec.decode if media_type == YAML else json_codec.decode
     try:
-        return await _decoded(yaml_codec.decode if media_type == YAML else json_codec.decode, body)
+        return decode(body, strict=strict)
     except DecodeError as error:
         if not body.strip() and default_type is None:
             raise errors.bad_request("Object 'Kind' is missing in ''") from None
         raise errors.bad_request(str(error) if media_type == YAML else f"{_NO_KIND}{error}") from None
 
 
-async def _decode_protobuf(body: bytes, default_type: Type) -> Decoded:
-    codec = await _loaded(_PROTOBUF_CODEC)
+def _decoded_protobuf(body: bytes, default_type: Type) -> Decoded:
+    codec = _modules[_PROTOBUF_CODEC]
     try:
-        return await _decoded(lambda each: codec.decode(each, default_type=default_type), body)
+        decoded: Decoded = codec.decode(body, default_type=default_type)
     except DecodeError as error:
         raise errors.bad_request(str(error)) from None
+    return decoded
 
 
 async def _loaded(module: str) -> Any:
@@ -95,21 +129,14 @@ async def _loaded(module: str) -> Any:
     return _modules[module]
 
 
-async def decode_json(body: bytes) -> Decoded:
+async def decode_json(body: bytes, *, strict: bool) -> Decoded:
     """A body in JSON, whatever it stands for. Raises DecodeError."""
-    return await _decoded(json_codec.decode, body)
+    return await beside_the_loop(partial(json_codec.decode, body, strict=strict), size=len(body))
 
 
-async def decode_yaml(body: bytes) -> Decoded:
+async def decode_yaml(body: bytes, *, strict: bool) -> Decoded:
     """A body in YAML or JSON, whatever it stands for. Raises DecodeError."""
-    return await _decoded(yaml_codec.decode, body)
-
-
-async def _decoded(decode: Callable[[bytes], Decoded], body: bytes) -> Decoded:
-    if len(body) > _LARGE:
-        # It can take a second: let the interpreter switch between this and everybody else's requests.
-        return await asyncio.get_running_loop().run_in_executor(_beside_the_loop, decode, body)
-    return decode(body)
+    return await beside_the_loop(partial(yaml_codec.decode, body, strict=strict), size=work_size(body, APPLY_PATCH))
 
 
 def _summary(body: bytes) -> str:
@@ -140,7 +167,7 @@ def _typed(value: Any, body: bytes, *, default_type: Type | None) -> Object:
         for name, default in zip(("apiVersion", "kind"), default_type, strict=True):
             obj[name] = obj.get(name) or default
     if not obj.get("kind"):
-        shown = body.decode("utf-8", "replace") if len(body) < _LARGE else _summary(body)
+        shown = body.decode("utf-8", "replace") if len(body) < LARGE else _summary(body)
         raise errors.bad_request(f"Object 'Kind' is missing in '{shown}'")
     return obj
 

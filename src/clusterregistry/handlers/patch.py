@@ -12,7 +12,7 @@ from clusterregistry.codecs import Decoded, DecodeError, json_codec
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.apply import application
 from clusterregistry.handlers.authorizing import require
-from clusterregistry.handlers.decoding import check_kind, decode_json, tidy
+from clusterregistry.handlers.decoding import check_kind, decode_json, tidy, unknown_fields, work_size
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
 from clusterregistry.handlers.query_options import WriteOptions, patch_options
@@ -21,7 +21,8 @@ from clusterregistry.handlers.responses import Answer
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.handlers.update import check_name
 from clusterregistry.patching import InvalidPatch, PatchFailed, PatchTooLarge, json_patch, merge_patch, strategic_merge
-from clusterregistry.registry.store import Change
+from clusterregistry.registry.store import Change, Written
+from clusterregistry.registry.workers import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
 Apply = Callable[[Object, Any], Any]
@@ -31,15 +32,29 @@ async def patch(scope: Scope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
     representation = wanted(scope, request)
     media_type = negotiation.patch_type(request.header("content-type"))
-    is_apply = media_type == negotiation.APPLY_PATCH
     body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        written = await _patched(scope, request, body, media_type=media_type, size=size)
+        status = 201 if written.created else 200
+        return representations.object_response(scope, written.kv, representation, status=status)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _patched(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
+    is_apply = media_type == negotiation.APPLY_PATCH
     options = patch_options(request.query, apply=is_apply)
     change: Change
     if is_apply:
         change = await application(scope, request, body, options=options)
     else:
-        change = _Patch(scope, request, media_type=media_type, decoded=await _decoded(body), options=options)
-    written = await scope.store.update(
+        decoded = await _decoded(body, strict=options.field_validation != "Ignore")
+        change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
+    return await scope.store.update(
         request.info.name,
         change,
         strategy=scope.strategy_for(request.info.subresource),
@@ -49,14 +64,13 @@ async def patch(scope: Scope, request: Request) -> Answer:
         create=is_apply and not request.info.subresource,
         before_create=partial(require, request, "create"),
         admit=scope.admit_for(request.user, request.info.name),
+        size=size,
     )
-    status = 201 if written.created else 200
-    return representations.object_response(scope, written.kv, representation, status=status)
 
 
-async def _decoded(body: bytes) -> Decoded:
+async def _decoded(body: bytes, *, strict: bool) -> Decoded:
     try:
-        return await decode_json(body)
+        return await decode_json(body, strict=strict)
     except DecodeError as error:
         raise errors.bad_request(f"error decoding patch: {error}") from None
 
@@ -99,7 +113,7 @@ class _Patch:
             unknown = tidy(scope, obj, warn=self._request.warnings.add, known=current)
         except ShapeError as error:
             raise _invalid(shown or json_codec.encode(obj), str(error)) from None
-        self._report([*self._mistakes, *(f'unknown field "{path}"' for path in unknown)], shown)
+        self._report([*self._mistakes, *unknown_fields(unknown)], shown)
         check_name(obj, name)
         self._check_type(obj)
         ownership = scope.ownership_for(self._request.info.subresource)

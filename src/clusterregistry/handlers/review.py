@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.apply.ownership import Ownership, View
 from clusterregistry.codecs import yaml_codec
 from clusterregistry.handlers import negotiation
-from clusterregistry.handlers.decoding import decode_object
+from clusterregistry.handlers.decoding import decode_object, work_size
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
 from clusterregistry.handlers.negotiation import METADATA, NATIVE, Representation
@@ -23,6 +24,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import JSON, PROTOBUF, YAML, Answer, Response, protobuf_body
 from clusterregistry.handlers.scope import KindScope, group_version
 from clusterregistry.registry.definitions import Definition, Version, same
+from clusterregistry.registry.workers import LARGE, LARGE_REQUESTS, beside_the_loop
 from clusterregistry.reviews.interface import Review
 
 Object = dict[str, Any]
@@ -69,12 +71,29 @@ async def review(scope: ReviewScope, request: Request) -> Answer:
         raise errors.not_acceptable(NATIVE)
     media_type = negotiation.body_type(request.header("content-type"), native=True)
     body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        answer = await _answered(scope, request, body, media_type=media_type, size=size)
+        return await beside_the_loop(partial(_response, answer, representation), size=size)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_type: str, size: int) -> Object:
     options = write_options(request.query, "CreateOptions")
     validation, warn = options.field_validation, request.warnings.add
-    question = await decode_object(scope, body, media_type, field_validation=validation, warn=warn)
+    question = await decode_object(scope, body, media_type, size=size, field_validation=validation, warn=warn)
     _prepare(question)
-    scope.ownership.record_update(None, question, manager=field_manager(request, options))
-    return _response(await scope.review.answer(question, request.user), representation)
+    await beside_the_loop(partial(_check, scope, question, manager=field_manager(request, options)), size=size)
+    return await scope.review.answer(question, request.user)
+
+
+def _check(scope: ReviewScope, question: Object, *, manager: str) -> None:
+    scope.ownership.record_update(None, question, manager=manager)
+    scope.review.validate(question)
 
 
 def _prepare(question: Object) -> None:

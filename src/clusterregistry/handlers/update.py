@@ -8,13 +8,15 @@ from typing import Any
 from clusterregistry.apis.meta import errors
 from clusterregistry.handlers import negotiation, representations
 from clusterregistry.handlers.authorizing import require
-from clusterregistry.handlers.decoding import check_kind, decode_object
+from clusterregistry.handlers.decoding import check_kind, decode_object, work_size
 from clusterregistry.handlers.field_managers import field_manager
 from clusterregistry.handlers.get import wanted
 from clusterregistry.handlers.query_options import write_options
 from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer
 from clusterregistry.handlers.scope import Scope
+from clusterregistry.registry.store import Written
+from clusterregistry.registry.workers import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
 
@@ -24,9 +26,22 @@ async def update(scope: Scope, request: Request) -> Answer:
     representation = wanted(scope, request)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
     body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        written = await _updated(scope, request, body, media_type=media_type, size=size)
+        status = 201 if written.created else 200
+        return representations.object_response(scope, written.kv, representation, status=status)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _updated(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
     options = write_options(request.query, "UpdateOptions")
     warn = request.warnings.add
-    sent = await decode_object(scope, body, media_type, field_validation=options.field_validation, warn=warn)
+    sent = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
     check_name(sent, request.info.name)
     check_kind(scope, sent)
     ownership = scope.ownership_for(request.info.subresource)
@@ -38,7 +53,7 @@ async def update(scope: Scope, request: Request) -> Answer:
         ownership.record_update(old and scope.version.from_storage(old), obj, manager=manager)
         return scope.version.to_storage(obj)
 
-    written = await scope.store.update(
+    return await scope.store.update(
         request.info.name,
         replaced,
         strategy=scope.strategy_for(request.info.subresource),
@@ -47,9 +62,8 @@ async def update(scope: Scope, request: Request) -> Answer:
         take_back=request.warnings.taking_back(),
         before_create=partial(require, request, "create"),
         admit=scope.admit_for(request.user, request.info.name),
+        size=size,
     )
-    status = 201 if written.created else 200
-    return representations.object_response(scope, written.kv, representation, status=status)
 
 
 async def without_name(_scope: Scope, _request: Request) -> Answer:

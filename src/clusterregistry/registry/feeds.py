@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clusterregistry.apis.meta import errors
-from clusterregistry.registry.listing import ListOptions
+from clusterregistry.registry.listing import ListOptions, selected
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watchers import Frame, Watcher
 from clusterregistry.registry.watching import Encode, Hub, encoded
@@ -85,7 +85,7 @@ class WholeFeed:
             self.watcher.end()
 
     async def existing(self, page: Page) -> Iterable[KeyValue]:
-        return (kv for kv in page.items if self._options.selects_all or self._options.selects(kv))
+        return page.items if self._options.selects_all else await selected(self._options, page.items)
 
     async def resume(self, revision: int) -> None:
         """Who has got the right to see everything only since then lacks what others have made visible before."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import string
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,8 +32,11 @@ NOT_OLDER_THAN = "NotOlderThan"
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a continue token, no secret
 _BASE64 = string.ascii_letters + string.digits + "-_"
 _ANY_REVISION = -1
-_SLICE = 1000
-"""Objects that are looked at without a pause: it takes some milliseconds."""
+_SLICE = 64
+"""Objects that are looked at before we look at the clock: with the longest selector it takes some milliseconds."""
+
+_WITHOUT_A_PAUSE = 0.005
+"""Seconds after which others have their turn."""
 
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -147,7 +151,7 @@ async def _page(store: Store, options: ListOptions, *, revision: int, limit: int
             return await _selected(store, options, revision=revision, limit=limit, after=after)
         # One name is a range of one key, as in kube-apiserver: there never is a second page.
         page = await _all(store, options, revision=revision, after=after, name=options.fields.name)
-        return Listed(await _filtered(options, page.items), page.revision)
+        return Listed(await selected(options, page.items), page.revision)
     except RevisionCompacted:
         if options.continue_token:
             raise
@@ -175,7 +179,7 @@ async def _selected(store: Store, options: ListOptions, *, revision: int, limit:
     is_exact = page is not None and options.labels.is_one_narrowing and options.fields.empty
     if page is None:
         page = await _all(store, options, revision=revision, after=after)
-    found = page.items[: limit or None] if is_exact else await _filtered(options, page.items, limit=limit)
+    found = page.items[: limit or None] if is_exact else await selected(options, page.items, limit=limit)
     if not limit or len(found) < limit:
         return Listed(found, page.revision)
     # As kube-apiserver does: there is a next page as soon as there are objects behind this one, selected or not.
@@ -185,12 +189,14 @@ async def _selected(store: Store, options: ListOptions, *, revision: int, limit:
     return Listed(found, page.revision, token)
 
 
-async def _filtered(options: ListOptions, items: Sequence[KeyValue], *, limit: int = 0) -> list[KeyValue]:
-    """Those that are selected, up to a limit."""
+async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: int = 0) -> list[KeyValue]:
+    """Those that are selected, up to a limit. Others have their turn meanwhile, however long the selector is."""
     found: list[KeyValue] = []
+    begun = time.monotonic()
     for start in range(0, len(items), _SLICE):
-        if start:
-            await asyncio.sleep(0)  # others have their turn
+        if time.monotonic() - begun > _WITHOUT_A_PAUSE:
+            await asyncio.sleep(0)
+            begun = time.monotonic()
         found += filter(options.selects, items[start : start + _SLICE])
         if 0 < limit <= len(found):
             return found[:limit]
@@ -237,7 +243,8 @@ def decode_token(text: str) -> tuple[int, str]:
     if legal < len(encoded) or legal % 4 == 1:
         raise _invalid_token(f"illegal base64 data at input byte {min(legal, len(encoded) - 1)}")
     try:
-        token = json_codec.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))).value
+        decoded = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+        token = json_codec.decode(decoded, strict=False).value
     except DecodeError as error:
         raise _invalid_token(str(error)) from None
     if not isinstance(token, dict) or token.get("v") != _TOKEN_VERSION:

@@ -12,6 +12,9 @@ from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.registry.definitions import Resource
 
+LARGEST = 1536 * 1024 - 1024
+"""Bytes of a stored object, whatever stores it: etcd takes requests of 1.5 MiB, and some of that is for the key."""
+
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -55,6 +58,11 @@ class Refusals:
         """Of a delete."""
         # The kind, not the resource: so says kube-apiserver.
         return errors.conflict(group=self._resource.group, resource=self._resource.kind, name=name, detail=detail)
+
+    def too_large(self, size: int) -> APIError:
+        """Of an object that no storage has to take."""
+        kind = self._resource.kind
+        return errors.request_entity_too_large(f"the {kind} takes {size} bytes as it is stored, the limit is {LARGEST}")
 
     def _conflict(self, name: str, detail: str) -> APIError:
         return errors.conflict(group=self._resource.group, resource=self._resource.plural, name=name, detail=detail)

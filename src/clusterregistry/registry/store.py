@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -26,9 +27,10 @@ from clusterregistry.registry.definitions import Resource
 from clusterregistry.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.registry.label_index import LabelIndex
 from clusterregistry.registry.objects import Object, decoded
-from clusterregistry.registry.refusals import Refusals
+from clusterregistry.registry.refusals import LARGEST, Refusals
 from clusterregistry.registry.strategy import Strategy
 from clusterregistry.registry.uids import new_uid
+from clusterregistry.registry.workers import LARGE, beside_the_loop
 from clusterregistry.storage import keys
 from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError
 from clusterregistry.storage.interface import KeyValue, Storage
@@ -111,10 +113,12 @@ class Store:
 
     # Creating
 
-    async def create(self, obj: Object, *, dry_run: bool, warn: Warn, admit: Admit | None = None) -> KeyValue:
-        """Adds the object under its name, or under one made from generateName.
+    async def create(
+        self, obj: Object, *, dry_run: bool, warn: Warn, admit: Admit | None = None, size: int = 0
+    ) -> KeyValue:
+        """Adds the object under its name, or under one made from generateName. ``size`` is that of what was sent.
 
-        Raises 400, 409, 422 and what ``admit`` raises.
+        Raises 400, 409, 413, 422 and what ``admit`` raises.
         """
         if obj["metadata"].get("resourceVersion", "0") != "0":
             raise errors.bad_request("resourceVersion should not be set on objects to be created")
@@ -126,7 +130,10 @@ class Store:
             self._prepare_for_create(obj)
             if admit:
                 await admit(obj, None)
-            self._check_new(obj, warn=warn)
+            if size <= LARGE:
+                self._check_new(obj, warn=warn)
+            else:
+                await beside_the_loop(partial(self._check_new, obj, warn=warn), size=size)
             kv = await self._insert(obj, dry_run=dry_run)
             if kv is not None:
                 return kv
@@ -156,6 +163,8 @@ class Store:
     async def _insert(self, obj: Object, *, dry_run: bool) -> KeyValue | None:
         """The stored object; None when the name is taken."""
         key, value = self.prefix + obj["metadata"]["name"], to_stored(obj)
+        if len(value) > LARGEST:
+            raise self._refusals.too_large(len(value))
         if dry_run:
             taken = await self._stored(self.storage.get(key))
             return None if taken else presented(KeyValue(key, value, 0))
@@ -201,10 +210,11 @@ class Store:
         create: bool = False,
         before_create: BeforeCreate | None = None,
         admit: Admit | None = None,
+        size: int = 0,
     ) -> Written:
-        """Replaces the object by what ``change`` makes of it.
+        """Replaces the object by what ``change`` makes of it. ``size`` is that of what was sent.
 
-        Raises 404, 409, 422 and what ``change`` and ``admit`` raise.
+        Raises 404, 409, 413, 422 and what ``change`` and ``admit`` raise.
 
         An object that is not there is made where the strategy allows that, or where ``create`` says so, unless
         ``before_create`` raises something.
@@ -221,13 +231,13 @@ class Store:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
                 made = await self._create_on_update(
-                    name, change, dry_run=dry_run, warn=warn, before=before_create, admit=admit
+                    name, change, dry_run=dry_run, warn=warn, before=before_create, admit=admit, size=size
                 )
                 if made is not None:
                     return Written(made, created=True)
                 continue
             try:
-                obj = await self._changed(kv, change, strategy=strategy, warn=warn, admit=admit)
+                obj = await self._changed(kv, change, strategy=strategy, warn=warn, admit=admit, size=size)
                 written = await self._replace(obj, kv, dry_run=dry_run)
             except errors.APIError as error:
                 # A write that the storage gave no answer to may have been done: it is not tried again.
@@ -246,18 +256,32 @@ class Store:
         """
         return None if self.storage.sole_writer else self.storage.peek(self.prefix + name)
 
-    async def _changed(
-        self, kv: KeyValue, change: Change, *, strategy: Strategy, warn: Warn, admit: Admit | None
+    async def _changed(  # noqa: PLR0913 - all but two by keyword
+        self, kv: KeyValue, change: Change, *, strategy: Strategy, warn: Warn, admit: Admit | None, size: int
     ) -> Object:
         """What is to be written in place of an object. Raises what ``update`` raises, but for 404."""
+        size += len(kv.value)
+        # Small ones without another coroutine: heartbeats come this way.
+        if size <= LARGE:
+            obj, old = self._wanted(kv, change, strategy=strategy)
+        else:
+            obj, old = await beside_the_loop(partial(self._wanted, kv, change, strategy=strategy), size=size)
+        if admit:
+            await admit(obj, old)
+        if size <= LARGE:
+            self._check_changed(obj, old, strategy=strategy, warn=warn)
+        else:
+            check = partial(self._check_changed, obj, old, strategy=strategy, warn=warn)
+            await beside_the_loop(check, size=size)
+        return obj
+
+    def _wanted(self, kv: KeyValue, change: Change, *, strategy: Strategy) -> tuple[Object, Object]:
+        """What a change makes of an object, prepared, and the object as it is."""
         old = decoded(kv)
         obj = change(old)
         self._check_version(obj, kv)
         self._prepare_for_update(obj, old, strategy=strategy)
-        if admit:
-            await admit(obj, old)
-        self._check_changed(obj, old, strategy=strategy, warn=warn)
-        return obj
+        return obj, old
 
     async def _create_on_update(  # noqa: PLR0913 - all but two by keyword
         self,
@@ -268,9 +292,10 @@ class Store:
         warn: Warn,
         before: BeforeCreate | None,
         admit: Admit | None,
+        size: int,
     ) -> KeyValue | None:
         """The object that was made; None when another one was made first."""
-        obj = change(None)
+        obj = await beside_the_loop(partial(change, None), size=size)
         metadata = obj["metadata"]
         if metadata.get("uid"):
             raise self._refusals.another_uid(name, wanted=metadata["uid"], found="")
@@ -279,7 +304,7 @@ class Store:
         self._prepare_for_create(obj)
         if admit:
             await admit(obj, None)
-        self._check_new(obj, warn=warn)
+        await beside_the_loop(partial(self._check_new, obj, warn=warn), size=size)
         if before is not None:
             await before()
         return await self._insert(obj, dry_run=dry_run)
@@ -322,12 +347,14 @@ class Store:
         finalizers = self._finalizer_errors(metadata)
         return common + changed + common + finalizers + particular + changed + finalizers
 
-    async def _replace(self, obj: Object, kv: KeyValue, *, dry_run: bool) -> KeyValue | None:
-        """The object after the write; None when another write came first."""
+    async def _replace(self, obj: Object, kv: KeyValue, *, dry_run: bool, bounded: bool = True) -> KeyValue | None:
+        """The object after the write; None when another write came first. Raises 413 unless any size will do."""
         metadata = obj["metadata"]
         value = to_stored(obj)
         if to_served(value, kv.revision) == kv.value:
             return kv
+        if bounded and len(value) > LARGEST and len(value) > len(kv.value):  # too large from before: it may shrink
+            raise self._refusals.too_large(len(value))
         if dry_run:
             return presented(KeyValue(kv.key, value, kv.revision))
         released = "deletionTimestamp" in metadata and not metadata.get("finalizers")
@@ -365,7 +392,7 @@ class Store:
             finalizers = deletion.finalizers_after(held_by, options)
             if finalizers:
                 marked = deletion.marked(obj, finalizers=finalizers, now=self._now())
-                waiting = await self._replace(marked, kv, dry_run=options.dry_run)
+                waiting = await self._replace(marked, kv, dry_run=options.dry_run, bounded=False)
                 # As for an update: that nothing has to be written is certain only of the present object.
                 if waiting is not None and (remembered is None or waiting is not kv):
                     return Deleted(waiting, removed=False, uid=obj["metadata"]["uid"])

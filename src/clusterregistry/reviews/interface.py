@@ -19,11 +19,15 @@ class Review(Protocol):
     @property
     def definition(self) -> Definition: ...
 
-    async def answer(self, question: Object, user: User) -> Object:
-        """What a client is answered with; ``question`` is of the right kind and its own, ``user`` is who asks.
+    def validate(self, question: Object) -> None:
+        """Raises the API errors that tell what is wrong with the question, which is of the right kind.
 
-        Raises the API errors that tell what is wrong with the question, and nothing else.
+        Pure: a large question is looked at in another thread.
         """
+        ...
+
+    async def answer(self, question: Object, user: User) -> Object:
+        """What a client is answered with; ``question`` is valid and its own, ``user`` is who asks. Raises nothing."""
         ...
 
 

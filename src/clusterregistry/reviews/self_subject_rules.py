@@ -21,9 +21,11 @@ class SelfSubjectRulesReviews:
     def __init__(self, rules: RuleLister) -> None:
         self._rules = rules
 
-    async def answer(self, question: Object, user: User) -> Object:
+    def validate(self, question: Object) -> None:
         if not question.get("spec", {}).get("namespace"):
             raise errors.bad_request("no namespace on request")
+
+    async def answer(self, question: Object, user: User) -> Object:
         # As kube-apiserver does: nothing of the question is repeated.
         return answered({**question, "metadata": {}, "spec": {}}, _status(self._rules.rules_of(user)))
 

@@ -37,11 +37,12 @@ class TokenReviews:
         self._sources = tuple(sources)
         self._audiences = tuple(audiences)
 
-    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - whoever may ask, may ask for all
-        spec = question.get("spec", {})
-        if not spec.get("token"):
+    def validate(self, question: Object) -> None:
+        if not question.get("spec", {}).get("token"):
             raise errors.bad_request("token is required for TokenReview in authentication")
-        return answered(question, await self._status(spec))
+
+    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - whoever may ask, may ask for all
+        return answered(question, await self._status(question["spec"]))
 
     async def _status(self, spec: Object) -> Object:
         wanted = spec.get("audiences", self._audiences)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.field_selectors import FieldSelector, Term, parse_field_selector
-from clusterregistry.apis.meta.selectors import SelectorError
+from clusterregistry.apis.meta.selectors import MAX_REQUIREMENTS, SelectorError
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,12 @@ def test_what_a_field_selector_prints_parses_to_the_same_terms(terms: list[Term]
 def test_any_text_parses_or_is_refused_as_a_field_selector(text: str) -> None:
     with suppress(SelectorError):
         assert parse_field_selector(text).matches("a") in (True, False)
+
+
+def test_equal_terms_count_once_and_different_ones_up_to_a_limit() -> None:
+    terms = [f"metadata.name!=a{number}" for number in range(MAX_REQUIREMENTS + 1)]
+    assert len(parse_field_selector(",".join(terms[:-1] + terms[:-1])).terms) == MAX_REQUIREMENTS
+    with pytest.raises(SelectorError, match="more than 1000 different requirements"):
+        parse_field_selector(",".join(terms))
+    with pytest.raises(SelectorError, match="the limit is 65536"):
+        parse_field_selector("a=b," * 100_000 + "a=b", supported=None)

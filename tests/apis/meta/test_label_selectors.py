@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apis.meta.label_selectors import LabelSelector, Requirement, parse_label_selector
-from clusterregistry.apis.meta.selectors import SelectorError
+from clusterregistry.apis.meta.selectors import MAX_REQUIREMENTS, SelectorError
 
 KEY_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -173,3 +173,20 @@ def test_a_selector_matches_exactly_when_each_of_its_requirements_does(
 def test_any_text_parses_or_is_refused_as_a_selector(text: str) -> None:
     with suppress(SelectorError):
         assert parse_label_selector(text).matches({"a": "b"}) in (True, False)
+
+
+def test_equal_requirements_count_once() -> None:
+    selector = parse_label_selector(",".join(["a=b", "a==b", "c"] * 5000))
+    assert str(selector) == "a=b,c"
+
+
+def test_too_many_different_requirements_are_refused() -> None:
+    keys = [f"k{number}" for number in range(MAX_REQUIREMENTS + 1)]
+    assert len(parse_label_selector(",".join(keys[:-1])).requirements) == MAX_REQUIREMENTS
+    with pytest.raises(SelectorError, match=r"^the selector has more than 1000 different requirements$"):
+        parse_label_selector(",".join(keys))
+
+
+def test_a_text_that_no_url_has_room_for_is_not_read() -> None:
+    with pytest.raises(SelectorError, match=r"^the selector has 3000001 characters, the limit is 65536$"):
+        parse_label_selector("a," * 1_500_000 + "a")

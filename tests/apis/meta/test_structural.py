@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from clusterregistry.apis.meta.field_errors import ENOUGH
 from clusterregistry.apis.meta.schemas import Array, Boolean, Integer, IntOrString, Map, Object, String
 from clusterregistry.apis.meta.structural import Structural
 from tests.apis import json_values
@@ -424,3 +425,11 @@ def test_what_a_type_cannot_say_is_never_recognised() -> None:
     assert not any(both._recognise["spec"]({"at": value}) for value in at.enum)
     assert [str(error) for error in both.validate({"spec": {"at": "2026-01-02T03:04:05Z"}})] == []
     assert len(both.validate({"spec": {"at": "today"}})) == 1
+
+
+def test_enough_problems_are_enough() -> None:
+    """No answer tells more of them, and to look for all takes a second."""
+    structural = Structural(Object(fields={"spec": Array(items=String())}))
+    assert len(structural.validate({"spec": [1] * 100_000})) == ENOUGH
+    nested = Structural(Object(fields={"spec": Map(values=Array(items=String()))}))
+    assert len(nested.validate({"spec": {str(key): [1] * 100 for key in range(1000)}})) == ENOUGH

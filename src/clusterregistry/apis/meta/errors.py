@@ -20,6 +20,14 @@ Status = dict[str, Any]
 _MOST_CAUSES = 500
 """Wrong fields that a 422 tells: a body of three megabytes can have a hundred thousand, each told twice."""
 
+_MOST_TOLD = 256 * 1024
+_LONGEST_TEXT = 8 * 1024
+"""Characters of all causes of a 422, and of each text in one; the fields that they name are the client's to choose."""
+
+_LONGEST_MESSAGE = 2 * _MOST_TOLD
+_LONGEST_NAME = 1024
+"""Characters of the message of any error, and of the names in its details."""
+
 
 class APIError(Exception):
     """A failed request and the Status that says so. ``retry_after`` also becomes a header."""
@@ -50,12 +58,12 @@ def failure(code: int, reason: str, message: str, details: dict[str, Any] | None
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": message,
+        "message": message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}...",
     }
     if reason:
         status["reason"] = reason
     if details is not None:
-        status["details"] = {key: value for key, value in details.items() if value}
+        status["details"] = {key: _cut(value, _LONGEST_NAME) for key, value in details.items() if value}
     status["code"] = code
     return APIError(status)
 
@@ -114,12 +122,29 @@ def conflict(*, group: str, resource: str, name: str, detail: str) -> APIError:
 
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> APIError:
     """422 with the wrong fields as causes, each of them unless they are very many. ``errors`` must not be empty."""
-    told = errors[:_MOST_CAUSES]
+    told = _told(errors)
     message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(told)}"
     if len(errors) > len(told):
         message += f", and {len(errors) - len(told)} more"
     causes = [error.cause() for error in told]
     return failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes})
+
+
+def _told(errors: Sequence[FieldError]) -> list[FieldError]:
+    """The first of the errors, as many of them as an answer has room for."""
+    told: list[FieldError] = []
+    room = _MOST_TOLD
+    for error in errors[:_MOST_CAUSES]:
+        room -= len(error.field) + len(error.message)
+        if room < 0:
+            cut = FieldError(_cut(error.field, _LONGEST_TEXT), error.reason, _cut(error.message, _LONGEST_TEXT))
+            return [*told, cut]
+        told.append(error)
+    return told
+
+
+def _cut(value: Any, limit: int) -> Any:
+    return f"{value[:limit]}..." if type(value) is str and len(value) > limit else value
 
 
 def method_not_supported(*, group: str, resource: str, action: str) -> APIError:

@@ -21,6 +21,12 @@ NOT_SUPPORTED = "FieldValueNotSupported"
 FORBIDDEN = "FieldValueForbidden"
 TOO_LONG = "FieldValueTooLong"
 
+ENOUGH = 1000
+"""Wrong fields after which lists and maps are looked at no further: no answer tells as many."""
+
+_LONGEST_VALUE = 1024
+"""Characters of a value that a message shows: each is told twice, and there can be hundreds of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -71,13 +77,17 @@ def _escaped(character: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as Kubernetes shows it in a message: strings quoted, numbers bare, the rest as JSON."""
+    """A value as Kubernetes shows it in a message: strings quoted, numbers bare, the rest as JSON.
+
+    Of a long one only the beginning: its sender knows the rest.
+    """
     if isinstance(value, str):
-        return quoted(value)
+        return quoted(value) if len(value) <= _LONGEST_VALUE else f"{quoted(value[:_LONGEST_VALUE])}..."
     try:
-        return orjson.dumps(value, default=str).decode()
+        text = orjson.dumps(value, default=str).decode("utf-8", "replace")
     except TypeError:  # numbers beyond 64 bits, lone surrogates: a message must never fail for what it shows
-        return json.dumps(value, separators=(",", ":"), default=str)
+        text = json.dumps(value, separators=(",", ":"), default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 def required(field: str, detail: str = "") -> FieldError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterregistry.apis.meta.remembering import remembered
-from clusterregistry.apis.meta.selectors import SelectorError
+from clusterregistry.apis.meta.selectors import SelectorError, check_length, check_number
 
 NAME = "metadata.name"
 
@@ -74,7 +74,10 @@ def parse_field_selector(text: str, supported: Sequence[str] | None = (NAME,)) -
 
 @remembered(1024)
 def _parse(text: str) -> FieldSelector:
-    return FieldSelector(tuple(_parse_term(text, part) for part in sorted(_split_terms(text)) if part))
+    check_length(text)
+    parts = sorted({part for part in _split_terms(text) if part})
+    check_number(len(parts))
+    return FieldSelector(tuple(_parse_term(text, part) for part in parts))
 
 
 def _split_terms(text: str) -> list[str]:

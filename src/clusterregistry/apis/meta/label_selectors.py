@@ -14,7 +14,7 @@ from clusterregistry.apis.meta import field_errors
 from clusterregistry.apis.meta.field_errors import FieldError
 from clusterregistry.apis.meta.names import label_key_errors, label_value_errors
 from clusterregistry.apis.meta.remembering import remembered
-from clusterregistry.apis.meta.selectors import SelectorError
+from clusterregistry.apis.meta.selectors import SelectorError, check_length, check_number
 
 Labels = Mapping[str, str]
 Matcher = Callable[[Labels], bool]
@@ -87,12 +87,12 @@ def _int64(text: str | None) -> int | None:
 
 
 class LabelSelector:
-    """All of its requirements must hold. Equal selectors compare and hash alike."""
+    """All of its requirements must hold; equal ones count once. Equal selectors compare and hash alike."""
 
     __slots__ = ("_match", "requirements")
 
     def __init__(self, requirements: tuple[Requirement, ...]) -> None:
-        self.requirements = tuple(sorted(requirements))
+        self.requirements = tuple(sorted(set(requirements)))
         self._match = _all_of([_matcher(requirement) for requirement in self.requirements])
 
     @property
@@ -128,7 +128,8 @@ class LabelSelector:
 @remembered(4096)
 def parse_label_selector(text: str) -> LabelSelector:
     """The selector that ``text`` spells; an empty text selects everything. Raises SelectorError."""
-    return LabelSelector(tuple(_Parser(text).requirements()))
+    check_length(text)
+    return LabelSelector(_Parser(text).requirements())
 
 
 EVERYTHING = LabelSelector(())
@@ -161,14 +162,16 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._rest = _tokens(text)[::-1]
 
-    def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Each of them once."""
+        found: dict[Requirement, None] = {}
         while self._peek() != "end":
             if self._peek() not in ("word", "!"):
                 raise SelectorError(f"found '{self._next().text}', expected: !, identifier, or 'end of string'")
-            found.append(self._requirement())
+            found[self._requirement()] = None
+            check_number(len(found))
             self._separator()
-        return found
+        return tuple(found)
 
     def _peek(self) -> str:
         kind = self._rest[-1].kind

@@ -74,16 +74,18 @@ def deduplicate_owner_references(metadata: Metadata, *, patched: bool = False) -
     references = metadata.get("ownerReferences")
     if not references:
         return []
-    kept: list[Any] = []
+    # Decoded references have but texts and booleans, so equal ones have equal sets of fields.
+    kept: dict[frozenset[tuple[str, Any]], Any] = {}
     repeated: list[str] = []
     for reference in references:
-        if reference in kept:
+        identity = frozenset(reference.items())
+        if identity in kept:
             repeated.append(reference["uid"])
         else:
-            kept.append(reference)
+            kept[identity] = reference
     if not repeated:
         return []
-    metadata["ownerReferences"] = kept
+    metadata["ownerReferences"] = list(kept.values())
     when = " after mutating admission happens" if patched else ""
     warning = (
         f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, "

@@ -14,7 +14,7 @@ import orjson
 
 from clusterregistry.apis.meta import field_errors, schemas, times
 from clusterregistry.apis.meta.base64_texts import is_base64
-from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.field_errors import ENOUGH, FieldError
 from clusterregistry.apis.meta.schemas import Schema
 
 _INT32 = range(-(2**31), 2**31)
@@ -95,6 +95,8 @@ def _map_check(schema: schemas.Map) -> Check:
         for key, item in value.items():
             if found := below(item):
                 problems += under(f".{key}", found)
+                if len(problems) >= ENOUGH:
+                    break
         return problems or None
 
     return check
@@ -110,6 +112,8 @@ def _array_check(schema: schemas.Array) -> Check:
         for index, item in enumerate(value):
             if found := below(item):
                 problems += under(f"[{index}]", found)
+                if len(problems) >= ENOUGH:
+                    break
         return problems or None
 
     return check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusterregistry.apis.meta import field_errors, names
-from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.field_errors import ENOUGH, FieldError
 
 Object = dict[str, Any]
 
@@ -63,6 +63,8 @@ def _validate_selector(selector: Object, field: str, *, labels: bool) -> list[Fi
     validate = _validate_label_requirement if labels else _validate_field_requirement
     for index, requirement in enumerate(requirements or ()):
         found += validate(requirement, f"{field}.requirements[{index}]")
+        if len(found) >= ENOUGH:
+            break
     return found
 
 
