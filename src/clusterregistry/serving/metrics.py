@@ -126,8 +126,8 @@ class RequestMetrics:
 class Measures:
     """Everything that ``/metrics`` shows: requests, the audit log, what is stored and watched, and the process itself.
 
-    ``objects`` and ``watches`` are read when somebody asks. The library that renders is loaded when somebody asks for
-    the first time: a start does not wait for it, and many servers are never asked.
+    ``objects``, ``corrupt`` and ``watches`` are read when somebody asks. The library that renders is loaded when
+    somebody asks for the first time: a start does not wait for it, and many servers are never asked.
     """
 
     def __init__(
@@ -137,9 +137,11 @@ class Measures:
         audit: Counts | None = None,
         objects: Mapping[str, Callable[[], int]],
         watches: Callable[[], int],
+        corrupt: Mapping[str, Callable[[], int]] | None = None,
     ) -> None:
         self.requests, self.audit = requests, audit
         self.objects, self.watches = objects, watches
+        self.corrupt = corrupt or {}
         self._render: Callable[[], bytes] | None = None
 
     def rendered(self) -> bytes:
