@@ -13,7 +13,7 @@ ARGS ?=
 # The real programs that `make test` runs; `make conformance` fetches the rest itself.
 TEST_PROGRAMS := kubectl-1.24 kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36 helm-4.2 etcd-3.5 etcdctl-3.5
 # What faults are tried on: members of the packaged etcd that are killed under load can lose their agreement. Takes Go.
-FAULT_PROGRAMS := etcd-server-3.6
+FAULT_PROGRAMS := etcd-server-3.6 etcdutl-3.6
 # Those of `make e2e`. The second take Go and minutes to build.
 E2E_KUBECTL := kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
 E2E_CLIENTS := $(E2E_KUBECTL) helm-4.2 etcd-3.5

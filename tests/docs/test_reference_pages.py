@@ -77,7 +77,7 @@ def health_checks(call: Caller) -> set[str]:
     endpoints = ("/livez", "/readyz", "/healthz")
     lines = {endpoint: call("GET", f"{endpoint}?verbose")[1] for endpoint in endpoints}
     return {*endpoints} | {
-        f"{endpoint}/{name}" for endpoint in lines for name in re.findall(r"\](\w+) ", lines[endpoint])
+        f"{endpoint}/{name}" for endpoint in lines for name in re.findall(r"\]([\w-]+) ", lines[endpoint])
     }
 
 

@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from clusterregistry.storage.etcd.settings import DEFAULT_PREFIX
+from clusterregistry.storage.keys import prefix_of
 from tests.faults.connections import Target
 from tests.faults.nemesis import Chosen
 from tests.faults.servers import Server
 from tests.storage.etcd_servers import EtcdCluster, Member, Settings
 
 MEMBERS, REPLICAS = 3, 2
+CLUSTER_KEYS = DEFAULT_PREFIX + prefix_of("clusterregistry.k8s.io", "clusters")
 STARTS = 20
 """How often a replica is started that gives up since it finds no etcd with a leader."""
 END_SECONDS = 10.0
@@ -82,6 +85,22 @@ class Site:
 
     async def choose_replica(self, rng: random.Random) -> Chosen:
         return Chosen("replica", rng.choice(self._replicas))
+
+    async def scribble(self, name: str, value: str) -> None:
+        """Writes to the key of an object past all replicas. Raises AssertionError when the etcd does not take it."""
+        await asyncio.to_thread(self._etcd.etcdctl, "put", f"{CLUSTER_KEYS}{name}", value)
+
+    async def keys(self) -> list[str]:
+        """The names of all objects that the etcd has."""
+        found = await asyncio.to_thread(self._etcd.etcdctl, "get", "--prefix", "--keys-only", CLUSTER_KEYS)
+        return [line.removeprefix(CLUSTER_KEYS) for line in found.split()]
+
+    async def save(self, snapshot: Path) -> None:
+        await asyncio.to_thread(self._etcd.save, snapshot)
+
+    async def restore(self, snapshot: Path) -> None:
+        """Turns the etcd back under the replicas, which go on."""
+        await asyncio.to_thread(self._etcd.restore, snapshot)
 
     async def recovered(self) -> None:
         """Returns when every member serves."""

@@ -1,5 +1,7 @@
 """The fault test: members of the store and replicas of the server are killed and paused, and must not have lied.
 
+Meanwhile another program writes values that are no objects beside theirs.
+
 Run as ``python -m tests.faults.striking``; ``--help`` names the options.
 """
 
@@ -33,6 +35,12 @@ LONGEST = 5.0
 """Seconds that anybody is down or paused: more than a server waits for a member that is silent."""
 QUIET = (0.2, 1.5)
 """Seconds of peace between two strikes of one kind; members and replicas are struck at the same time."""
+FOREIGN = (
+    "garbage",
+    "[]",
+    '{"apiVersion":"clusterregistry.k8s.io/v1alpha1","kind":"Cluster","metadata":{"name":"alder","uid":"u"}}',
+    '{\n"metadata":{\n"labels":{"a":{}}}}',
+)
 LOOK_SECONDS, PROGRESS_SECONDS = 1.0, 10.0
 
 
@@ -70,16 +78,35 @@ async def strike(directory: Path, *, seconds: float, seed: int, say: Say) -> Str
     return Struck(record=record, verdict=verdict, strikes=run.strikes)
 
 
+class Scribbling:
+    """Writes values that are no objects under keys of their own, over and over, and counts."""
+
+    def __init__(self, site: Site, *, rng: random.Random) -> None:
+        self._site, self._rng = site, rng
+        self.strikes: Counter[str] = Counter()
+
+    async def strike(self) -> str:
+        name, value = f"foreign-{self._rng.randrange(5)}", self._rng.choice(FOREIGN)
+        with suppress(AssertionError):  # the etcd has no leader just now
+            await self._site.scribble(name, value)
+            self.strikes["wrote a foreign value"] += 1
+        return f"wrote {value!r} to {name}"
+
+    async def heal(self) -> None:
+        """There is nothing to undo: who serves has to live with it."""
+
+
 class _Run:
     """Harm, progress and looks at the whole, all at once."""
 
     def __init__(self, site: Site, workload: Workload, *, seed: int, say: Say) -> None:
         self._site, self._workload, self._say = site, workload, say
-        self._rngs = [random.Random(f"{seed} {name}") for name in ("members", "replicas")]
-        members, replicas = self._rngs
-        self._storms = [
+        self._rngs = [random.Random(f"{seed} {name}") for name in ("members", "replicas", "values")]
+        members, replicas, values = self._rngs
+        self._storms: list[Storm | Scribbling] = [
             Storm(lambda: site.choose_member(members), rng=members, longest=LONGEST),
             Storm(lambda: site.choose_replica(replicas), rng=replicas, longest=LONGEST),
+            Scribbling(site, rng=values),
         ]
 
     @property
@@ -102,7 +129,7 @@ class _Run:
         await self._site.recovered()
         self._workload.note("all are back")
 
-    async def _strike_until(self, until: float, storm: Storm, rng: random.Random) -> None:
+    async def _strike_until(self, until: float, storm: Storm | Scribbling, rng: random.Random) -> None:
         while True:
             await asyncio.sleep(rng.uniform(*QUIET))
             if time.monotonic() > until:

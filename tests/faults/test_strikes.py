@@ -59,6 +59,7 @@ def test_replicas_keep_their_word_while_they_and_their_store_are_harmed(struck: 
     assert struck.verdict.connections > len(struck.record.watches)
     assert any("replica" in kind for kind in struck.strikes)
     assert any("leader" in kind or "follower" in kind for kind in struck.strikes)
+    assert struck.strikes["wrote a foreign value"] > 0
     assert {action for action, result in struck.verdict.outcomes if result is Result.OK} == set(Action)
 
 

@@ -19,6 +19,11 @@ EXAMPLES: dict[str, tuple[StorageError, int, str]] = {
     "RevisionCompacted": (storage_errors.RevisionCompacted(1, compacted=2), 410, "Expired"),
     "RevisionInFuture": (storage_errors.RevisionInFuture(9, current=2), 504, "Timeout"),
     "ValueTooLarge": (storage_errors.ValueTooLarge("/k", size=9, remedy=""), 413, "RequestEntityTooLarge"),
+    "CorruptObject": (
+        storage_errors.CorruptObject("/k", revision=3, reason="it is not JSON"),
+        409,
+        "StorageReadError",
+    ),
     "StorageUnavailable": (storage_errors.StorageUnavailable("full"), 503, "ServiceUnavailable"),
 }
 

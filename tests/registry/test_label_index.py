@@ -12,6 +12,7 @@ import pytest
 
 from clusterregistry.apis.meta.field_selectors import parse_field_selector
 from clusterregistry.apis.meta.label_selectors import parse_label_selector
+from clusterregistry.registry import label_index
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.label_index import MOST_LABELS
 from clusterregistry.registry.listing import EXACT, Listed, ListOptions, list_objects
@@ -225,3 +226,21 @@ async def test_a_page_after_a_change_is_of_the_same_snapshot(store: Store) -> No
     await put(store, "d", env="prod")
     rest = await selected(store, "env=prod", token=first.continue_token)
     assert (names(rest), rest.revision) == (["b", "c"], first.revision)
+
+
+async def test_an_index_that_missed_something_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever made it fail: what it had of a deleted object would be listed for ever."""
+    for name in ("a", "b"):
+        await put(store, name, env="prod")
+    assert names(await selected(store, "env=prod")) == ["a", "b"]
+
+    def fails(_: object) -> dict[str, str]:
+        raise ValueError("labels that cannot be read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(label_index, "read_labels", fails)
+        revision = await remove(store, "a")
+        await store.storage.wait_for(revision)
+    assert names(await selected(store, "env=prod")) == ["b"]
+    await put(store, "c", env="prod")
+    assert names(await selected(store, "env=prod")) == ["b", "c"]

@@ -11,6 +11,7 @@ import pytest
 
 from clusterregistry.serving import stores
 from clusterregistry.storage.errors import (
+    CorruptObject,
     KeyExists,
     KeyNotFound,
     RevisionCompacted,
@@ -34,6 +35,7 @@ ERRORS: list[StorageError] = [
     RevisionInFuture(9, current=2),
     ValueTooLarge("/k", size=9, remedy=""),
     StorageUnavailable("the disk is full"),
+    CorruptObject("/k", revision=3, reason="it is not JSON"),
 ]
 WRITES: dict[str, Callable[[InProcessClient], Answer]] = {
     "create": lambda client: client.post(CLUSTERS, cluster("new")),
@@ -125,6 +127,16 @@ def test_a_write_that_lost_a_race_is_made_again(
     client, storage = failing
     storage.error, storage.times = error, 3
     assert WRITES[write](client).status == 200
+
+
+@pytest.mark.parametrize("write", ["put", "patch", "patch status", "delete", "delete that marks"])
+def test_a_write_that_loses_every_race_ends(failing: tuple[InProcessClient, Failing], write: str) -> None:
+    """What memory has and the storage does not, such as after a restored backup, can be tried for ever."""
+    client, storage = failing
+    storage.error, storage.times = RevisionConflict("/k", expected=1, actual=2), 1_000_000
+    refused = WRITES[write](client).refused(409, "Conflict")
+    assert "try again" in refused["message"]
+    assert storage.times > 990_000
 
 
 @pytest.mark.parametrize("write", ["put that creates", "apply that creates"])

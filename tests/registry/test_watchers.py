@@ -39,6 +39,7 @@ class Feed:
     """As much of a storage as a hub needs."""
 
     def __init__(self) -> None:
+        self.revision = 1000
         self.sink: Sink | None = None
         self.interrupted: Interrupted = lambda: None
 
@@ -366,6 +367,31 @@ async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hu
     after = join(hub)
     feed.tell(event(None, kv("b", 3), 3))
     assert await taken(after) == "ADDED b@3;"
+
+
+async def test_when_revisions_have_gone_back_the_watches_are_told_to_list_anew(hub: Hub, feed: Feed) -> None:
+    before = join(hub)
+    feed.tell(event(None, kv("a", 20), 20))
+    feed.revision = 12
+    feed.interrupted()
+    assert (before.ended, before.interrupted) == (True, True)
+    after = join(hub)
+    feed.tell(event(None, kv("b", 13), 13))
+    assert await taken(after) == "ADDED b@13;"
+    feed.revision = 14
+    feed.interrupted()
+    assert (after.ended, after.interrupted) == (True, False)
+
+
+async def test_those_who_cannot_be_told_are_interrupted_and_the_others_are_told_all(hub: Hub, feed: Feed) -> None:
+    def fails(_: str, found: KeyValue) -> bytes:
+        raise ValueError(found.key)
+
+    failing = hub.join(options(), representation="broken", encode=fails, on_overflow=lambda: None)
+    other = join(hub)
+    feed.tell(event(None, kv("a", 2), 2), event(None, kv("b", 3), 3))
+    assert (failing.ended, failing.interrupted) == (True, True)
+    assert await taken(other) == "ADDED a@2;ADDED b@3;"
 
 
 async def test_the_hub_counts_its_watchers(hub: Hub) -> None:

@@ -54,6 +54,16 @@ async def oldest(storage: SQLiteStorage) -> int:
     raise AssertionError("a negative revision is always compacted")
 
 
+def test_a_store_that_went_back_is_observed_anew() -> None:
+    """Restored from a backup, it must not be compacted to revisions that it has yet to come to."""
+    retention = Retention(seconds=100, most_revisions=1000)
+    retention.observe(500, now=0.0)
+    assert retention.observe(600, now=100.0) == 500
+    assert retention.observe(300, now=110.0) == 0
+    assert retention.observe(320, now=200.0) == 0
+    assert retention.observe(330, now=210.0) == 300
+
+
 async def test_what_is_older_than_the_retention_is_compacted_and_nothing_younger(sqlite: SQLiteStorage) -> None:
     async with compacting(sqlite, interval=60, retention=180) as clock:
         found = []

@@ -182,10 +182,30 @@ async def test_who_may_not_in_is_told_why(guarded: EtcdCluster, password_file: P
     assert "--etcd-password-file" in error.remedy
 
 
-async def test_a_user_for_an_etcd_that_knows_none_is_told_of(tmp_path: Path, password_file: Path) -> None:
+async def test_a_user_for_an_etcd_that_asks_for_none_is_left_out(
+    tmp_path: Path, password_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As etcd's own client does."""
     with EtcdCluster(tmp_path) as etcd:
-        error = await refusal(replace(settings_for(etcd, password_file=password_file), user="registry"))
-    assert "it knows no users" in str(error)
+        assert await is_usable(replace(settings_for(etcd, password_file=password_file), user="registry"))
+    assert "etcd does not ask for users (etcdctl auth enable)" in caplog.text
+
+
+async def test_users_can_be_switched_off_and_on_under_a_running_store(
+    guarded: EtcdCluster, password_file: Path
+) -> None:
+    settings = settings_for(guarded, password_file=password_file)
+    store = await EtcdStorage.open(settings)
+    await store.create("/with-users", b"")
+    await asyncio.to_thread(guarded.etcdctl, "auth", "disable")
+    store._endpoints.session.forget(store._endpoints.session.token)  # as when it is refused
+    await store.create("/without-users", b"")
+    assert await is_usable(settings)
+    await asyncio.to_thread(guarded.etcdctl, "auth", "enable")
+    await store.create("/with-users-again", b"")
+    await settled(store)
+    assert store.problem() == ""
+    await store.close()
 
 
 async def test_a_token_that_etcd_does_not_know_is_replaced_once_for_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +21,7 @@ from tests.api.in_process import InProcess, InProcessClient
 from tests.api.objects import APPLY_PATCH, CLUSTERS, cluster, names, path_of
 from tests.api.rbac_objects import BINDINGS, ROLES, VIEWER, binding, role, rule
 from tests.api.rbac_objects import GROUP as RBAC
-from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
+from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 from tests.storage.relays import Relay
 
 pytestmark = NEEDS_ETCD
@@ -308,3 +309,23 @@ def test_a_replica_that_was_away_for_a_while_tells_its_watchers_all_that_happene
             events = watch.take(6)
         assert [event["type"] for event in events] == ["ADDED", "DELETED"] * 3
         assert [event["object"]["metadata"]["labels"]["turn"] for event in events] == ["0", "0", "1", "1", "2", "2"]
+
+
+def test_a_replica_starts_and_is_read_while_etcd_takes_no_writes(tmp_path: Path) -> None:
+    directory = tmp_path / "etcd"
+    directory.mkdir()
+    with EtcdCluster(directory, Settings(quota_bytes=600_000)) as etcd:
+        flags = (f"--etcd-servers={etcd.endpoints[0]}",)
+        with InProcess(tmp_path / "first", *flags).running() as first:
+            first.client().post(CLUSTERS, cluster("a")).expect(201)
+            first.client().post(BINDINGS, binding("viewers", "view", User="viewer")).expect(201)
+        while not etcd.etcdctl("alarm", "list"):
+            with contextlib.suppress(AssertionError):  # the one that raises the alarm
+                etcd.etcdctl("put", "/elsewhere", "x" * 100_000)
+        with InProcess(tmp_path / "second", *flags).running() as second:
+            client = second.client()
+            assert names(client.get(CLUSTERS).expect(200)) == ["a"]
+            client.get(path_of("a")).expect(200)
+            refused = client.post(CLUSTERS, cluster("b")).refused(503, "ServiceUnavailable")
+            assert "its quota of space is used up" in refused["message"]
+            client.get(path_of("a"), headers=VIEWER).expect(200)  # roles are there, too

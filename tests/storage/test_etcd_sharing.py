@@ -409,6 +409,39 @@ async def test_what_is_too_large_for_etcd_is_refused_and_is_nobody_elses_problem
     await store.create("/small", b"")
 
 
+async def test_a_store_opens_on_an_etcd_that_takes_no_writes(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path, Settings(quota_bytes=400_000)) as etcd:
+        settings = settings_for(etcd)
+        before = await EtcdStorage.open(settings)
+        revision = await before.create("/a", b"x" * 10_000)
+        with pytest.raises(StorageUnavailable, match="quota of space"):  # noqa: PT012 - which one is etcd's affair
+            for _ in range(20_000):
+                revision = await before.update("/a", b"x" * 10_000, expected=revision)
+        await before.close()
+
+        store = await EtcdStorage.open(settings)
+        assert keys(await store.list("/")) == ["/a"]
+        now = await store.current_revision()
+        with pytest.raises(StorageUnavailable, match="quota of space") as caught:
+            await store.create("/b", b"")
+        assert "alarm disarm" in caught.value.remedy
+        assert "quota of space" in store.problem()
+        # Where history ends cannot be known: who resumes from before has to list anew.
+        with pytest.raises(RevisionCompacted):
+            await store.history("/", after=now - 1)
+        assert not await store.history("/", after=now)
+        # The watch is one that stays: else it would be begun anew every few seconds, and a problem each time.
+        told: list[Event] = []
+        store.subscribe("/", told.extend)
+        for command in (["compact", str(now)], ["defrag"], ["alarm", "disarm"]):
+            await asyncio.to_thread(etcd.etcdctl, *command)
+        await eventually(lambda: not store.problem())
+        made = await store.create("/b", b"")
+        await eventually(lambda: [event.revision for event in told] == [made])
+        assert [event.revision for event in await store.history("/", after=now)] == [made]
+        await store.close()
+
+
 async def test_above_its_quota_etcd_is_read_on_and_written_again_when_there_is_room(tmp_path: Path) -> None:
     with EtcdCluster(tmp_path, Settings(quota_bytes=400_000)) as etcd:
         store = await EtcdStorage.open(settings_for(etcd))

@@ -31,7 +31,7 @@ async def delete(scope: Scope, request: Request) -> Answer:
         "name": request.info.name,
         "group": resource.group,
         "kind": resource.plural,
-        "uid": deleted.uid,
+        **({"uid": deleted.uid} if deleted.uid else {}),
     }
     return statuses.response(request, errors.success(details))
 

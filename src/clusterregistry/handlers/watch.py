@@ -34,6 +34,8 @@ from clusterregistry.storage.interface import Event
 _BOOKMARK_INTERVAL = 60.0
 _BEFORE_THE_END = 2.0
 _HISTORY_PAGE = 100
+_INTERRUPTED = "The resourceVersion for the provided watch is too old."
+"""What kube-apiserver says when its own watch has missed something."""
 _PIECE = 64 * 1024
 
 
@@ -158,6 +160,8 @@ class _Session:
             known = coming.revision >= seen and not watcher.ended
             if known and (due or coming.unmarked) and self._options.allow_watch_bookmarks:
                 await self._send_bookmark(outlet, coming.revision)
+        if watcher.interrupted:
+            raise errors.gone(_INTERRUPTED)
 
     def _give_up(self) -> None:
         """The client does not keep up: end the connection, whatever waits to be written."""

@@ -132,5 +132,10 @@ class Resource(Definition):
         return True
 
     @property
+    def stored_as(self) -> Version:
+        """The storage version itself."""
+        return next(version for version in self.versions if version.name == self.storage_version)
+
+    @property
     def has_status(self) -> bool:
         return self.status_strategy is not None

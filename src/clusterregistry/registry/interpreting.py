@@ -21,6 +21,8 @@ def api_error(error: StorageError) -> errors.APIError:
             return errors.request_entity_too_large(
                 f"the object takes {size} bytes, which is more than the storage takes"
             )
+        case storage_errors.CorruptObject(reason=reason):
+            return errors.storage_read_error(f"what is stored cannot be read: {reason}")  # the store names the object
         case storage_errors.KeyExists() | storage_errors.RevisionConflict() | storage_errors.KeyNotFound():
             # The store handles these where they can happen; one that comes here lost a race it may retry.
             return errors.failure(409, "Conflict", f"the write met another one; try again: {error}")

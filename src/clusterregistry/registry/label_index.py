@@ -81,7 +81,7 @@ class LabelIndex:
         for label in list(self._labels)[:-MOST_LABELS]:
             del self._labels[label]
         if self._feed is None:
-            self._feed = self._storage.subscribe(self._prefix, self._receive)
+            self._feed = self._storage.subscribe(self._prefix, self._receive, interrupted=self._forget)
         try:
             await self._fill(missing.values())
         finally:
@@ -101,6 +101,10 @@ class LabelIndex:
             await asyncio.sleep(0)
         for values in indexes:
             values.complete_now()
+
+    def _forget(self) -> None:
+        """Changes were missed: what is asked for is indexed again."""
+        self._labels.clear()
 
     def _receive(self, events: Sequence[Event]) -> None:
         for event in events if self._labels else ():

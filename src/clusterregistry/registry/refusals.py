@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.apis.meta.errors import APIError
-from clusterregistry.apis.meta.field_errors import FieldError
+from clusterregistry.apis.meta.field_errors import FieldError, shown
 from clusterregistry.registry.definitions import Resource
+from clusterregistry.storage.errors import CorruptObject
 
 LARGEST = 1536 * 1024 - 1024
 """Bytes of a stored object, whatever stores it: etcd takes requests of 1.5 MiB, and some of that is for the key."""
@@ -27,8 +28,24 @@ class Refusals:
     def not_found(self, name: str) -> APIError:
         return errors.not_found(group=self._resource.group, resource=self._resource.plural, name=name)
 
-    def already_exists(self, name: str, *, being_deleted: bool) -> APIError:
+    def corrupt(self, name: str, error: CorruptObject) -> APIError:
+        """Of everything but a delete, for an object that is stored and cannot be read."""
+        message = (
+            f"{self._resource.qualified_name} {shown(name)} cannot be read from the storage: {error.reason}; "
+            "delete it to have the name free again"
+        )
+        cause = {"reason": "UnexpectedServerResponse", "message": str(error)}
+        details = {"name": name, "group": self._resource.group, "kind": self._resource.plural, "causes": [cause]}
+        return errors.storage_read_error(message, details)
+
+    def contended(self, name: str) -> APIError:
+        """Of a write that met another one each time it was tried."""
+        return self._conflict(name, "others change the object all the time; try again")
+
+    def already_exists(self, name: str, *, being_deleted: bool, corrupt: CorruptObject | None = None) -> APIError:
         error = errors.already_exists(group=self._resource.group, resource=self._resource.plural, name=name)
+        if corrupt:
+            error.status["message"] += f", but cannot be read from the storage ({corrupt.reason}): delete it first"
         if being_deleted:
             error.status["message"] = f"object is being deleted: {error.status['message']}"
         return error

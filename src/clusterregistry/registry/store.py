@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -32,7 +32,8 @@ from clusterregistry.registry.strategy import Strategy
 from clusterregistry.registry.uids import new_uid
 from clusterregistry.registry.workers import LARGE, beside_the_loop
 from clusterregistry.storage import keys
-from clusterregistry.storage.errors import KeyExists, KeyNotFound, RevisionConflict, StorageError
+from clusterregistry.storage.cacher.corrupt_objects import Finding
+from clusterregistry.storage.errors import CorruptObject, KeyExists, KeyNotFound, RevisionConflict, StorageError
 from clusterregistry.storage.interface import KeyValue, Storage
 from clusterregistry.storage.revisions import presented, to_served, to_stored
 
@@ -54,6 +55,13 @@ T = TypeVar("T")
 _GENERATE_ATTEMPTS = 8
 _DELETES_AT_ONCE = 100
 
+_ATTEMPTS = 1000
+"""How often a write is tried that meets another one each time.
+
+With as many writers of one object as are let in at once (200) the last has its turn after so many rounds. More of them
+say that memory and storage do not agree, and they would never end.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -65,7 +73,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """An object after a delete: removed (``kv`` is its last state), or waiting for its finalizers."""
+    """An object after a delete: removed (``kv`` is its last state), or waiting for its finalizers.
+
+    The uid of what could not be read is not known: it is empty.
+    """
 
     kv: KeyValue
     removed: bool
@@ -75,9 +86,18 @@ class Deleted:
 class Store:
     """The objects of one resource."""
 
-    def __init__(self, resource: Resource, storage: Storage, *, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        resource: Resource,
+        storage: Storage,
+        *,
+        now: Callable[[], str],
+        corrupt: Mapping[str, Finding] | None = None,
+    ) -> None:
+        """``corrupt`` are the keys that the storage has set aside, as it keeps them."""
         self.resource = resource
         self.storage = storage
+        self.corrupt: Mapping[str, Finding] = {} if corrupt is None else corrupt
         self.prefix = keys.prefix_of(resource.group, resource.plural)
         self.labels = LabelIndex(storage, self.prefix)
         self._refusals = Refusals(resource, self.prefix)
@@ -90,18 +110,30 @@ class Store:
         return self.storage.at_hand(self.prefix + name)
 
     async def get(self, name: str, *, any_version: bool = False) -> KeyValue:
-        """The object as of now, or with ``any_version`` as this server knows it, storage or no storage. Raises 404."""
-        try:
-            kv = await (self._known(name) if any_version else self.storage.get(self.prefix + name))
-        except StorageError as error:
-            raise interpreting.api_error(error) from error
+        """The object as of now, or with ``any_version`` as this server knows it, storage or no storage.
+
+        Raises 404, and 409 for what is stored and cannot be read.
+        """
+        kv = await self._stored(self._known(name) if any_version else self.storage.get(self.prefix + name))
         if kv is None:
             raise self.not_found(name)
         return kv
 
     async def _known(self, name: str) -> KeyValue | None:
+        found = self.corrupt.get(self.prefix + name)
+        if found:
+            raise CorruptObject(self.prefix + name, revision=found.revision, reason=found.reason)
         page = await self.storage.list(self.prefix + name, revision=self.storage.revision, limit=1)
         return page.items[0] if page.items and page.items[0].key == self.prefix + name else None
+
+    async def _present(self, name: str) -> KeyValue | CorruptObject | None:
+        """What is stored under a name as of now; an error that is not raised where it cannot be read."""
+        try:
+            return await self.storage.get(self.prefix + name)
+        except CorruptObject as error:
+            return error
+        except StorageError as error:
+            raise interpreting.api_error(error) from error
 
     def count(self) -> int:
         """How many objects there are."""
@@ -166,8 +198,7 @@ class Store:
         if len(value) > LARGEST:
             raise self._refusals.too_large(len(value))
         if dry_run:
-            taken = await self._stored(self.storage.get(key))
-            return None if taken else presented(KeyValue(key, value, 0))
+            return None if await self._present(obj["metadata"]["name"]) else presented(KeyValue(key, value, 0))
         try:
             revision = await self.storage.create(key, value)
         except KeyExists:
@@ -192,7 +223,9 @@ class Store:
                 await self.storage.wait_for(revision)
 
     async def _exists(self, name: str) -> errors.APIError:
-        kv = await self._stored(self.storage.get(self.prefix + name))
+        kv = await self._present(name)
+        if isinstance(kv, CorruptObject):
+            return self._refusals.already_exists(name, being_deleted=False, corrupt=kv)
         being_deleted = kv is not None and "deletionTimestamp" in decoded(kv)["metadata"]
         return self._refusals.already_exists(name, being_deleted=being_deleted)
 
@@ -216,6 +249,8 @@ class Store:
 
         Raises 404, 409, 413, 422 and what ``change`` and ``admit`` raise.
 
+        What cannot be read is not replaced: nobody would know what was lost. It can be deleted.
+
         An object that is not there is made where the strategy allows that, or where ``create`` says so, unless
         ``before_create`` raises something.
 
@@ -224,7 +259,7 @@ class Store:
         called before each attempt, for what ``warn`` and ``change`` have told of the one before.
         """
         remembered = None if dry_run else self._remembered(name)
-        while True:
+        for _ in range(_ATTEMPTS):
             take_back()
             kv = remembered or self.at_hand(name) or await self._stored(self.storage.get(self.prefix + name))
             if kv is None:
@@ -248,6 +283,7 @@ class Store:
             if written is not None and (remembered is None or written is not kv):
                 return Written(written)
             remembered = None
+        raise self._refusals.contended(name)
 
     def _remembered(self, name: str) -> KeyValue | None:
         """The object to try a write on first, without a read, where reading takes longer than a look into memory.
@@ -376,10 +412,20 @@ class Store:
     # Deleting
 
     async def delete(self, name: str, options: DeleteOptions) -> Deleted:
-        """Removes the object, or marks it while finalizers hold it. Raises 404 and 409."""
+        """Removes the object, or marks it while finalizers hold it. Raises 404 and 409.
+
+        What cannot be read is removed too, and with the same right. kube-apiserver wants an option and a verb of their
+        own for that, since there a key that cannot be decrypted may be readable again tomorrow; here it cannot.
+        """
         remembered = None if options.dry_run else self._remembered(name)
-        while True:
-            kv = remembered or self.at_hand(name) or await self.get(name)
+        for _ in range(_ATTEMPTS):
+            kv = remembered or self.at_hand(name) or await self._present(name)
+            if kv is None:
+                raise self.not_found(name)
+            if isinstance(kv, CorruptObject):
+                if deleted := await self._delete_corrupt(name, kv, options):
+                    return deleted
+                continue
             obj = decoded(kv)
             try:
                 self._check_preconditions(obj, options.preconditions)
@@ -399,6 +445,17 @@ class Store:
             elif options.dry_run or await self._remove(kv):
                 return Deleted(kv, removed=True, uid=obj["metadata"]["uid"])
             remembered = None
+        raise self._refusals.contended(name)
+
+    async def _delete_corrupt(self, name: str, found: CorruptObject, options: DeleteOptions) -> Deleted | None:
+        """None when another write came first. Of preconditions the revision is known. Finalizers are not."""
+        metadata = {"uid": "", "resourceVersion": str(found.revision)}
+        if unmet := deletion.unmet(metadata, options.preconditions):
+            raise self._refusals.unmet_precondition(name, unmet)
+        kv = KeyValue(found.key, b"", found.revision)
+        if options.dry_run or await self._remove(kv):
+            return Deleted(kv, removed=True, uid="")
+        return None
 
     async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
         """Deletes each of the objects; one that is gone already is fine."""
@@ -448,6 +505,8 @@ class Store:
     async def _stored(self, reading: Awaitable[T]) -> T:
         try:
             return await reading
+        except CorruptObject as error:
+            raise self._refusals.corrupt(error.key.removeprefix(self.prefix), error) from error
         except StorageError as error:
             raise interpreting.api_error(error) from error
 

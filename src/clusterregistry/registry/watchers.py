@@ -54,7 +54,7 @@ class Watcher(Generic[T]):
     ``on_overflow`` is called once, when the client turns out to be too slow.
     """
 
-    __slots__ = ("_on_overflow", "_outlet", "_pending", "_size", "_waiter", "ended", "seen")
+    __slots__ = ("_on_overflow", "_outlet", "_pending", "_size", "_waiter", "ended", "interrupted", "seen")
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         self._on_overflow = on_overflow
@@ -63,6 +63,8 @@ class Watcher(Generic[T]):
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self.ended = False
+        self.interrupted = False
+        """Whether it has ended because events are missing: the client has to list anew."""
         self.seen = 0
         """The revision up to which the client has been told everything that concerns it, as far as is known here."""
 
@@ -87,6 +89,11 @@ class Watcher(Generic[T]):
         self.ended = True
         self._pending.clear()
         self.wake()
+
+    def interrupt(self) -> None:
+        """Ends the watch, for events are missing."""
+        self.interrupted = True
+        self.end()
 
     async def next(self, timeout: float, outlet: Outlet | None = None) -> list[T]:  # noqa: ASYNC109 - a bookmark is due
         """What waits, or nothing when the time is up, the watch has ended or somebody wakes it.

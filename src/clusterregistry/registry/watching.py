@@ -7,6 +7,7 @@ their turn in between; what is committed meanwhile is told together afterwards.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,8 @@ from clusterregistry.storage.interface import Event, KeyValue, Storage
 from clusterregistry.storage.revisions import at_revision
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+_log = logging.getLogger(__name__)
 
 Encode = Callable[[str, KeyValue], bytes]
 """One event as a frame on the wire: its type and its object."""
@@ -173,6 +176,9 @@ class Hub:
         self._channels: dict[Hashable, _Channel | _EventChannel] = {}
         self._keys: dict[Watcher[Any], Hashable] = {}
         self._closed = False
+        self._storage = storage
+        self._newest = 0
+        """The revision of the last event."""
         self._subscription = storage.subscribe(prefix, self._publish, interrupted=self._interrupt)
 
     def join(
@@ -232,10 +238,16 @@ class Hub:
     def _interrupt(self) -> None:
         """Ends the watches there are: events are missing. Who resumes gets what is known since then, or a 410.
 
-        As kube-apiserver does when its own watch on etcd fails.
+        As kube-apiserver does when its own watch on etcd fails. Where revisions have gone back, nobody can resume, and
+        other replicas need not know that yet: the 410 is told at once.
         """
+        went_back = self._storage.revision < self._newest
+        self._newest = 0
         for watcher in list(self._keys):
-            watcher.end()
+            if went_back:
+                watcher.interrupt()
+            else:
+                watcher.end()
 
     def abort_all(self) -> None:
         """Ends the connections of those who do not even take their goodbye."""
@@ -247,5 +259,11 @@ class Hub:
         self._subscription.close()
 
     def _publish(self, events: Sequence[Event]) -> None:
+        self._newest = events[-1].revision
         for channel in list(self._channels.values()):
-            channel.publish(events)
+            try:
+                channel.publish(events)
+            except Exception:  # noqa: BLE001 - the watchers of other channels must have theirs, and these a 410
+                _log.exception("changes could not be told to %d watches; they end", len(channel.watchers))
+                for watcher in list(channel.watchers):
+                    watcher.interrupt()

@@ -15,7 +15,7 @@ from clusterregistry import __version__
 from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.audit.counting import Counts
 from clusterregistry.authn import union as authenticators
-from clusterregistry.authn.tokenfile import TokenFile
+from clusterregistry.authn.tokenfile import Reloads, TokenFile
 from clusterregistry.authz.interface import Authorizer
 from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.handlers.review import ReviewScope, review_scope
@@ -133,8 +133,9 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     measures = Measures(
         request_metrics,
         audit=audit_counts,
-        token_file=None if deciders.token_file is None else deciders.token_file.reloads,
+        token_file=Reloads() if deciders.token_file is None else deciders.token_file.reloads,
         objects={one.resource.qualified_name: one.store.count for one in served},
+        corrupt={one.resource.qualified_name: partial(len, one.store.corrupt) for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
     stopping, trust = Stopping(), trust_of(options)
@@ -144,7 +145,10 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         discovery=partial(
             _discovery, options, [*(one.resource for one in served), *(review.definition for review in reviews)]
         ),
-        health=Health(_checks(stopping, _storage_check(served), deciders.checks)),
+        health=Health(
+            _checks(stopping, _storage_check(served), deciders.checks),
+            remarks={STORED_OBJECTS: partial(_corrupt_keys, served)},
+        ),
         measures=measures,
         watch_settings=_watch_settings(options, request_metrics),
     )
@@ -195,7 +199,7 @@ def _scopes(served: list[Kept], admissions: Mapping[str, Admission]) -> dict[tup
         (one.resource.group, version.name, one.resource.plural): Scope(
             resource=one.resource,
             version=version,
-            structural=Structural(version.schema),
+            structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
             store=one.store,
             hub=one.hub,
             ownerships=ownerships(one.resource, version, now=now),
@@ -243,10 +247,19 @@ def _storage_check(served: list[Kept]) -> Check:
     return check
 
 
+STORED_OBJECTS = "stored-objects"
+"""The check of readyz that never fails: what cannot be read is no reason to send nobody here."""
+
+
+def _corrupt_keys(served: list[Kept]) -> list[str]:
+    """A line for each key that is set aside."""
+    return [f"{key}: {found.reason}" for one in served for key, found in one.store.corrupt.items()]
+
+
 def _checks(stopping: Stopping, storage: Check, others: Mapping[str, Check]) -> Mapping[str, Mapping[str, Check]]:
     live: dict[str, Callable[[], str]] = {"ping": ping}
     return {
         "livez": live,
         "healthz": {**live, "storage": storage},
-        "readyz": {**live, "storage": storage, **others, "shutdown": stopping.check},
+        "readyz": {**live, "storage": storage, STORED_OBJECTS: ping, **others, "shutdown": stopping.check},
     }

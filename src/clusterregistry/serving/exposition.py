@@ -134,6 +134,14 @@ class _Readings(Collector):
         for resource, count in self._measures.objects.items():
             stored.add_metric((resource,), count())
         yield stored
+        corrupt = GaugeMetricFamily(
+            "clusterregistry_storage_corrupt_objects",
+            "Stored objects that cannot be read and are set aside, by resource.",
+            labels=("resource",),
+        )
+        for resource, count in self._measures.corrupt.items():
+            corrupt.add_metric((resource,), count())
+        yield corrupt
         yield GaugeMetricFamily(
             "apiserver_longrunning_requests", "Watches that are open.", value=self._measures.watches()
         )

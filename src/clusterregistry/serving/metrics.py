@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -124,25 +125,22 @@ class RequestMetrics:
         return verb, info.group, info.version, info.resource, subresource, scope, "apiserver"
 
 
+@dataclass(slots=True)
 class Measures:
     """Everything that ``/metrics`` shows: requests, audit log, token file, what is stored and watched, the process.
 
-    ``objects`` and ``watches`` are read when somebody asks. The library that renders is loaded when somebody asks for
-    the first time: a start does not wait for it, and many servers are never asked.
+    ``objects``, ``corrupt`` and ``watches`` are read for each answer. The library that renders is loaded for the first
+    one: a start does not wait for it, and many servers are never asked.
     """
 
-    def __init__(
-        self,
-        requests: RequestMetrics,
-        *,
-        audit: Counts | None = None,
-        token_file: Reloads | None = None,
-        objects: Mapping[str, Callable[[], int]],
-        watches: Callable[[], int],
-    ) -> None:
-        self.requests, self.audit, self.token_file = requests, audit, token_file or Reloads()
-        self.objects, self.watches = objects, watches
-        self._render: Callable[[], bytes] | None = None
+    requests: RequestMetrics
+    _: KW_ONLY
+    objects: Mapping[str, Callable[[], int]]
+    watches: Callable[[], int]
+    audit: Counts | None = None
+    token_file: Reloads = field(default_factory=Reloads)
+    corrupt: Mapping[str, Callable[[], int]] = field(default_factory=dict)
+    _render: Callable[[], bytes] | None = field(default=None, init=False)
 
     def rendered(self) -> bytes:
         if self._render is None:

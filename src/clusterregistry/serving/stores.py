@@ -11,8 +11,10 @@ from typing import Any
 
 from clusterregistry import catalog, file_errors
 from clusterregistry.apis.meta import times
+from clusterregistry.apis.meta.structural import Structural
 from clusterregistry.options import CompletedOptions
 from clusterregistry.registry.definitions import Resource
+from clusterregistry.registry.storage_codec import StorageCodec
 from clusterregistry.registry.store import Store
 from clusterregistry.registry.watching import Hub
 from clusterregistry.storage import keys
@@ -32,6 +34,8 @@ class Kept:
     resource: Resource
     store: Store
     hub: Hub
+    structural: Structural
+    """Of the storage version."""
 
 
 async def opened(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[Kept]:
@@ -80,11 +84,13 @@ async def _open_sqlite(path: Path) -> Storage:
 
 async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> Kept:
     prefix = keys.prefix_of(resource.group, resource.plural)
-    cacher = await Cacher.open(backend, prefix, present=presented)
+    structural = Structural(resource.stored_as.schema)
+    codec = StorageCodec(resource, structural)
+    cacher = await Cacher.open(backend, prefix, present=codec.decode, present_own=presented)
     stack.push_async_callback(cacher.close)
     hub = Hub(cacher, prefix)
     stack.callback(hub.close)
-    return Kept(resource, Store(resource, cacher, now=now), hub)
+    return Kept(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), hub, structural)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

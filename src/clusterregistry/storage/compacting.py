@@ -48,6 +48,9 @@ class Retention:
 
     def observe(self, revision: int, *, now: float) -> int:
         """Takes note of the current revision and returns the one to compact to; 0 for none yet."""
+        if self._seen and revision < self._seen[-1][1]:  # the store was restored from a backup: it begins anew
+            self._seen.clear()
+            self._expired = 0
         self._seen.append((now, revision))
         while self._seen and self._seen[0][0] <= now - self._seconds:
             self._expired = self._seen.popleft()[1]
@@ -71,6 +74,7 @@ async def keep_compacting(
     compacted = 0
     while True:
         target = policy.observe(storage.revision, now=clock.now())
+        compacted = min(compacted, storage.revision)
         if target > compacted and await _compact(storage, target):
             compacted = target
         await clock.sleep(interval)

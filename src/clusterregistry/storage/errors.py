@@ -7,6 +7,7 @@
     ├── RevisionCompacted     history that is no longer kept
     ├── RevisionInFuture      a revision that has not happened yet
     ├── ValueTooLarge         a write that the engine will never take, whenever it is tried
+    ├── CorruptObject         a key whose value is not an object that this server can read
     └── StorageUnavailable    the engine cannot answer now (full, locked, closed, out of reach)
 
 Engine exceptions (those of ``sqlite3``, ``RpcError`` of etcd's protocol) never leave this package.
@@ -55,6 +56,14 @@ class ValueTooLarge(StorageError):
     def __init__(self, key: str, *, size: int, remedy: str) -> None:
         super().__init__(f"key {key!r}: {size} bytes are more than the storage takes")
         self.key, self.size, self.remedy = key, size, remedy
+
+
+class CorruptObject(StorageError):
+    """As kube-apiserver calls it: the key is there, and another program or a damaged disk wrote its value."""
+
+    def __init__(self, key: str, *, revision: int, reason: str) -> None:
+        super().__init__(f"what is stored under {key!r} at revision {revision} cannot be read: {reason}")
+        self.key, self.revision, self.reason = key, revision, reason
 
 
 class StorageUnavailable(StorageError):

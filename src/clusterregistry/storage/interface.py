@@ -37,6 +37,10 @@ class KeyValue(Struct, gc=False, eq=False):
             return NotImplemented
         return (self.key, self.value, self.revision) == (other.key, other.value, other.revision)
 
+    def __ne__(self, other: object) -> bool:
+        """Said too, since a Struct compares whether it is another one."""
+        return not self == other
+
     __hash__ = None  # type: ignore[assignment]  # as for all that are compared by what they hold
 
 
@@ -62,7 +66,10 @@ class Event(Struct, gc=False):
 
 
 Sink = Callable[[Sequence[Event]], None]
-"""Takes committed events in the order of their revisions. Called on the loop; must not block or raise."""
+"""Takes committed events in the order of their revisions. Called on the loop; must not block or raise.
+
+One that raises all the same is interrupted: it has missed these events.
+"""
 
 Progressed = Callable[[int], None]
 """Told a revision up to which there are no more events than those handed out."""

@@ -38,7 +38,10 @@ class Publisher:
         return subscriber
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs."""
+        """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs.
+
+        One that raises has missed events, and is told so.
+        """
         for prefix, group in self._present().groups:
             matching = events
             if prefix != self._prefix:
@@ -56,8 +59,7 @@ class Publisher:
         """Tells those who want to know that events may be missing."""
         for _, group in self._present().groups:
             for subscriber in group:
-                if subscriber.interrupted:
-                    subscriber.interrupted()
+                subscriber.interrupt()
 
     def _present(self) -> _Round:
         if self._round is None:
@@ -97,7 +99,16 @@ class _Subscriber:
         try:
             self._sink(events)
         except Exception:  # noqa: BLE001 - one that breaks its promise must not keep a durable write from being answered
-            _log.exception("a subscriber of %r failed; it may have missed events", self.prefix)
+            _log.exception("a subscriber of %r failed; it has missed events and reads everything anew", self.prefix)
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        if self._sink is None or self.interrupted is None:
+            return
+        try:
+            self.interrupted()
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("a subscriber of %r failed when it was interrupted", self.prefix)
 
     def close(self) -> None:
         self._sink = None

@@ -167,6 +167,18 @@ def test_a_policy_that_begins_later_knows_nothing_of_what_came_before() -> None:
     assert (rbac.changed_at(JANE), rbac.changed_at(BOT), rbac.granted_at(JANE)) == (50, 50, 2)
 
 
+def test_when_revisions_begin_anew_no_right_is_newer_than_that() -> None:
+    """Else whoever lists at one of them and goes on from there would be too old, until the old ones are reached."""
+    policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", "User jane")})
+    policy.set_role("r", [a_rule("list")], revision=90)
+    policy.begin_at(95)
+    policy.begin_anew(7)
+    rbac = RBACAuthorizer(policy)
+    assert (rbac.changed_at(JANE), rbac.changed_at(BOT), rbac.granted_at(JANE)) == (7, 7, 7)
+    policy.remove_role("r", revision=8)
+    assert (rbac.changed_at(JANE), rbac.changed_at(BOT)) == (8, 7)
+
+
 def test_what_is_known_of_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes_module, "_MOST", 2)
     policy = Policy()

@@ -120,6 +120,15 @@ def conflict(*, group: str, resource: str, name: str, detail: str) -> APIError:
     return failure(409, "Conflict", message, {"name": name, "group": group, "kind": resource})
 
 
+def storage_read_error(message: str, details: dict[str, Any] | None = None) -> APIError:
+    """An object that is stored and cannot be read. The reason is kube-apiserver's.
+
+    The code is not (500): the server is well, the answer would be the same next time, and who asks can do something
+    about it. It cannot be 404 either, for the name is taken.
+    """
+    return failure(409, "StorageReadError", message, details)
+
+
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> APIError:
     """422 with the wrong fields as causes, each of them unless they are very many. ``errors`` must not be empty."""
     told = _told(errors)

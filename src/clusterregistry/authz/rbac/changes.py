@@ -21,6 +21,12 @@ class Changes:
         """What came before this revision is not known."""
         self._begin = max(self._begin, revision)
 
+    def begin_anew(self, revision: int) -> None:
+        """The same where revisions begin anew, as in a storage that was restored: those told before say nothing."""
+        self._users.clear()
+        self._groups.clear()
+        self._begin = self._last = revision
+
     def note(self, revision: int, *, user: str | None, group: str | None) -> None:
         """Something changed for a user or a group."""
         self._last = max(self._last, revision)

@@ -141,6 +141,13 @@ class Policy:
         """Says that what came before this revision is not known: after a restart, or when changes were missed."""
         self._changes.begin_at(revision)
 
+    def begin_anew(self, revision: int) -> None:
+        """Says the same of a storage that was read anew. Its revisions may be lower than those told before."""
+        self._changes.begin_anew(revision)
+        for revisions in (self._role_revisions, self._binding_revisions):
+            revisions |= {name: revision for name, known in revisions.items() if known > revision}
+        self._grants.clear()
+
     def changed_at(self, user: User) -> int:
         """The revision of the last change that may concern a user, as far as it is known."""
         return self._changes.last_for(user)

@@ -37,7 +37,9 @@ class Aggregating:
     def __init__(self, roles: Keeper) -> None:
         self._roles = roles
         self._changed = asyncio.Event()
-        self._subscription = roles.store.storage.subscribe(roles.store.prefix, self._take)
+        self._subscription = roles.store.storage.subscribe(
+            roles.store.prefix, self._take, interrupted=self._changed.set
+        )
 
     def close(self) -> None:
         self._subscription.close()

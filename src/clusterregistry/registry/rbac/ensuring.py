@@ -22,6 +22,9 @@ Repaired = Callable[[Object, Object], Object]
 
 MANAGER = "clusterregistry"
 
+_ATTEMPTS = 100
+"""Others would have to remove and make an object anew each time."""
+
 
 async def ensure_defaults(*, roles: Keeper, bindings: Keeper) -> None:
     """Raises APIError when the storage cannot be written."""
@@ -52,9 +55,14 @@ async def _ensure_all(keeper: Keeper, wanted: Sequence[Object], repaired: Repair
 
 
 async def _ensure(keeper: Keeper, wanted: Object, *, repaired: Repaired) -> None:
-    """Repairs or creates one object, whatever others do to it meanwhile."""
+    """Repairs or creates one object, whatever others do to it meanwhile.
+
+    One that is stored and cannot be read is left for a person to delete. The log has named it.
+    """
     name = wanted["metadata"]["name"]
-    while True:
+    for _ in range(_ATTEMPTS):
+        if keeper.store.prefix + name in keeper.store.corrupt:
+            return
         with _expecting("NotFound"):
             await keeper.change(name, lambda present: repaired(present, wanted), manager=MANAGER)
             return

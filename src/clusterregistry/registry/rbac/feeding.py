@@ -1,7 +1,12 @@
-"""Keeps a policy in step with the roles and bindings that are stored, so that no decision has to read them."""
+"""Keeps a policy in step with the roles and bindings that are stored, so that no decision has to read them.
+
+A role or binding that the policy cannot take gives nothing to anybody, and keeps neither the others from counting nor
+the server from starting.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,11 +14,13 @@ from clusterregistry.authz.rbac.policy import Binding, Policy
 from clusterregistry.authz.rbac.rules import rules_from_wire
 from clusterregistry.registry.objects import decoded, name_of
 from clusterregistry.registry.store import Store
-from clusterregistry.storage.interface import Event, KeyValue
+from clusterregistry.storage.interface import Event, Interrupted, KeyValue
 
 Object = dict[str, Any]
 _Take = Callable[[str, Object, int], None]
 _Drop = Callable[[str, int], None]
+
+_log = logging.getLogger(__name__)
 
 
 async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[], None]:
@@ -25,9 +32,19 @@ async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[],
     def take_binding(name: str, binding: Object, revision: int) -> None:
         policy.set_binding(name, Binding.from_wire(binding), revision=revision)
 
+    def drop_role(name: str, revision: int) -> None:
+        policy.remove_role(name, revision=revision)
+
+    def drop_binding(name: str, revision: int) -> None:
+        policy.remove_binding(name, revision=revision)
+
+    def begin_anew() -> None:
+        # Of the two, the one that is read anew last has the last word.
+        policy.begin_anew(max(roles.storage.revision, bindings.storage.revision))
+
     ends = [
-        await _follow(roles, take_role, lambda name, revision: policy.remove_role(name, revision=revision)),
-        await _follow(bindings, take_binding, lambda name, revision: policy.remove_binding(name, revision=revision)),
+        await _follow(roles, take_role, drop_role, interrupted=begin_anew),
+        await _follow(bindings, take_binding, drop_binding, interrupted=begin_anew),
     ]
 
     async def wait_for(revision: int) -> None:
@@ -44,11 +61,15 @@ async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[],
     return end
 
 
-async def _follow(store: Store, take: _Take, drop: _Drop) -> Callable[[], None]:
+async def _follow(store: Store, take: _Take, drop: _Drop, *, interrupted: Interrupted) -> Callable[[], None]:
     """Hands on every object that is there, and every change from then on."""
 
     def hand_on(kv: KeyValue) -> None:
-        take(name_of(kv), decoded(kv), kv.revision)
+        try:
+            take(name_of(kv), decoded(kv), kv.revision)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one of them, the others count
+            _log.error("what is stored under %r gives no rights, for it cannot be understood: %r", kv.key, error)
+            drop(name_of(kv), kv.revision)
 
     def sink(events: Sequence[Event]) -> None:
         for event in events:
@@ -58,7 +79,7 @@ async def _follow(store: Store, take: _Take, drop: _Drop) -> Callable[[], None]:
                 drop(event.key.removeprefix(store.prefix), event.revision)
 
     # Subscribed first: what changes while the list is read comes twice rather than not at all.
-    subscription = store.storage.subscribe(store.prefix, sink)
+    subscription = store.storage.subscribe(store.prefix, sink, interrupted=interrupted)
     for kv in (await store.storage.list(store.prefix)).items:
         hand_on(kv)
     return subscription.close

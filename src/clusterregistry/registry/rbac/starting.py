@@ -32,7 +32,7 @@ async def kept_up(policy: Policy, *, roles: Keeper, bindings: Keeper) -> AsyncIt
     end_feeding = await feed(policy, roles=roles.store, bindings=bindings.store)
     aggregating = Aggregating(roles)
     written = await _written_at_start(aggregating, roles=roles, bindings=bindings)
-    if not written:
+    if not written or roles.store.corrupt or bindings.store.corrupt:
         await assume_defaults(policy, roles=roles, bindings=bindings)
     upkeep = asyncio.create_task(_keep_up(aggregating, roles=roles, bindings=bindings, written=written))
     try:

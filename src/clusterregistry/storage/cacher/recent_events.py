@@ -36,6 +36,12 @@ class RecentEvents:
             self._drop_oldest()
         self.floor = max(self.floor, revision)
 
+    def begin_at(self, revision: int) -> None:
+        """Drops all events: what came up to a revision is not known, and it may be lower than one that was here."""
+        self._events.clear()
+        self._bytes = 0
+        self.floor = revision
+
     def after(self, revision: int) -> Sequence[Event]:
         """The events behind a revision, newest first. The revision must not be below the floor."""
         found: list[Event] = []

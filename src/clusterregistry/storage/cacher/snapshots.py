@@ -44,12 +44,13 @@ class Snapshot:
     def missed(self, items: Sequence[KeyValue], *, revision: int) -> list[Event]:
         """The events that lead from here to the given keys, in the order of revisions.
 
-        What happened in between is not known: a key that is gone counts as deleted at ``revision``.
+        What happened in between is not known: a key that is gone counts as deleted at ``revision``. Values are compared
+        too: in a store that was restored from a backup, revisions begin anew and say nothing.
         """
         there = {item.key for item in items}
         gone = [Event(key, revision, None, old) for key, old in self.items.items() if key not in there]
         changed = [Event(item.key, item.revision, item, self.items.get(item.key)) for item in items]
-        changed = [event for event in changed if event.previous is None or event.previous.revision != event.revision]
+        changed = [event for event in changed if event.previous != event.current]
         return sorted(changed, key=lambda event: event.revision) + gone
 
     def count(self, prefix: str) -> int:

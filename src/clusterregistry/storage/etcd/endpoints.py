@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.etcd import failures
 from clusterregistry.storage.etcd.http2.statuses import RpcError
+from clusterregistry.storage.etcd.lineage import Lineage
 from clusterregistry.storage.etcd.members import Member, tls_context
 from clusterregistry.storage.etcd.sessions import Session
 from clusterregistry.storage.etcd.settings import EtcdSettings
@@ -24,14 +25,18 @@ PATIENCE_SECONDS = 5.0
 
 _PAUSE_SECONDS = 0.1
 
+_TELLING = ("range", "txn")
+"""Calls whose answers tell the revision of the whole etcd, and not only that of a member."""
+
 _log = logging.getLogger(__name__)
 
 
 class Endpoints:
     """The members of an etcd, one of which is in use."""
 
-    def __init__(self, settings: EtcdSettings) -> None:
+    def __init__(self, settings: EtcdSettings, lineage: Lineage | None = None) -> None:
         """Connects to nobody yet. Raises StorageUnavailable for a file that is of no use."""
+        self.lineage = lineage or Lineage()
         tls = tls_context(settings)
         self.session = Session(settings)
         self._shown = settings.shown
@@ -55,7 +60,12 @@ class Endpoints:
         """The answer to a request, as ``persist`` gets it. One member may take ``seconds`` for it."""
 
         async def attempt(member: Member) -> Any:
-            return await member.call(name, request, metadata=await self.session.metadata(member), seconds=seconds)
+            metadata = await self.session.metadata(member)
+            known = self.lineage.revision
+            answer = await member.call(name, request, metadata=metadata, seconds=seconds)
+            if name in _TELLING:
+                self.lineage.check(answer.header, known=known)
+            return answer
 
         return self.persist(attempt, again=again)
 

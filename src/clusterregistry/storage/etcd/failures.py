@@ -14,6 +14,7 @@ _TOO_LARGE = ("request is too large", "message larger than max")
 _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _DENIED = "permission denied"
 _NO_SPACE = "database space exceeded"
+_NO_USERS = "authentication is not enabled"
 
 _NOT_STARTED = (
     "etcdserver: no leader",
@@ -43,10 +44,6 @@ _EXPLANATIONS = {
     "invalid user ID or password": (
         "it does not accept our user and password",
         "correct --etcd-username and what is in --etcd-password-file",
-    ),
-    "authentication is not enabled": (
-        "it knows no users",
-        "leave out --etcd-username, or have etcd ask for it (etcdctl auth enable)",
     ),
     "user name is empty": ("it asks for a user", "give --etcd-username and --etcd-password-file"),
     _DENIED: (
@@ -87,6 +84,10 @@ class LeaseEndedError(StorageError):
     """There is no such lease any longer, nor anything that hung on it."""
 
 
+class NoSpaceError(StorageUnavailable):
+    """etcd takes no writes until there is space again. It goes on answering reads."""
+
+
 class TooLargeError(StorageError):
     """A write that etcd never takes. It says nothing about others."""
 
@@ -105,6 +106,11 @@ def leaves_unsure(error: RpcError) -> bool:
     """Whether a write may have been done in spite of the error. Above its quota etcd does the one that exceeds it."""
     may_be = is_passing(error) or error.code in _UNCLEAR
     return (may_be and not was_not_started(error)) or _says(error, _NO_SPACE)
+
+
+def knows_no_users(error: RpcError) -> bool:
+    """Whether signing in failed because there is nothing to sign in to."""
+    return _says(error, _NO_USERS)
 
 
 def needs_new_token(error: RpcError) -> bool:
@@ -126,7 +132,8 @@ def translated(error: RpcError, shown: str, *, unsure: bool) -> StorageError:
     special = (explained for text, explained in _EXPLANATIONS.items() if _says(error, text))
     explanation, remedy = next(special, general)
     outcome = "; whether the write was done is not known" if unsure else ""
-    return StorageUnavailable(f"{shown}: {explanation} ({error.details}){outcome}", remedy=remedy)
+    kind = NoSpaceError if _says(error, _NO_SPACE) else StorageUnavailable
+    return kind(f"{shown}: {explanation} ({error.details}){outcome}", remedy=remedy)
 
 
 def _says(error: RpcError, *texts: str) -> bool:

@@ -1,8 +1,8 @@
 """Following all changes under a prefix, whatever becomes of the member that tells them.
 
 A watch that breaks off goes on at the next member, from the revision after the last one that was heard of: nothing is
-missed and nothing comes twice. Only a history that etcd has compacted meanwhile cannot be made up for; the listener
-hears of that gap.
+missed and nothing comes twice. Only a history that etcd has compacted meanwhile cannot be made up for, or one that an
+etcd restored from a snapshot does not have; the listener hears of that gap.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from clusterregistry.storage.etcd.endpoints import ATTEMPT_SECONDS, PATIENCE_SEC
 from clusterregistry.storage.etcd.http2.exchanges import Stream
 from clusterregistry.storage.etcd.http2.headers import Metadata
 from clusterregistry.storage.etcd.http2.statuses import RpcError, StatusCode
+from clusterregistry.storage.etcd.lineage import Restored
 from clusterregistry.storage.etcd.members import Member
 from clusterregistry.storage.etcd.watches import Telling, Wanted, nothing_heard
 
@@ -51,6 +52,9 @@ class Listener(Protocol):
     async def interrupted(self) -> int:
         """What happened in the meantime is forgotten. Returns the revision after which to go on."""
 
+    async def verify(self, last: Any) -> None:
+        """Raises Restored if etcd's past is not the one that was told; ``last`` is the last event of it, if any."""
+
 
 class Follower:
     """One watch on all keys of a range, for as long as the process lives."""
@@ -58,6 +62,9 @@ class Follower:
     def __init__(self, endpoints: Endpoints, keys: tuple[bytes, bytes], *, listener: Listener) -> None:
         self._endpoints, self._keys, self._listener = endpoints, keys, listener
         self._after = 0
+        self._from_next = False
+        self._last: Any = None
+        self._stream: Stream | None = None
         self._opened = asyncio.Event()
         self._wanted = asyncio.Event()
         self._heard = 0.0
@@ -66,15 +73,21 @@ class Follower:
         self.problem = ""
         """Why changes are not heard of now, for a person; empty when they are."""
 
-    async def run(self, *, after: int) -> None:
-        """Follows what happens behind a revision, until it is cancelled."""
-        self._after = after
+    async def run(self, *, after: int, from_next: bool = True) -> None:
+        """Follows what happens behind a revision, until it is cancelled.
+
+        ``from_next`` says that there will be a next revision soon: until then such a watch does not answer.
+        """
+        self._after, self._from_next = after, from_next
         while True:
             member, token = self._endpoints.member, self._endpoints.session.token
             try:
                 await self._follow(member)
             except RevisionCompacted as error:
                 _log.warning("the watch on etcd was away for too long: %s", error)
+                await self._start_anew()
+            except Restored as error:
+                self.problem = str(error)
                 await self._start_anew()
             except RpcError as error:
                 self._broke_off(member, token, error)
@@ -97,16 +110,24 @@ class Follower:
         """Has etcd say how far it has come, though nothing of ours may have changed."""
         self._wanted.set()
 
+    def start_anew(self, error: Restored) -> None:
+        """Has the watch end, and begin with what etcd has now."""
+        if self._stream is not None:
+            self._stream.cancel(error)
+
     async def _follow(self, member: Member) -> None:
         metadata = await self._endpoints.session.metadata(member)
         self.progress_is_true = await _can_be_asked(member, metadata)
-        wanted = Wanted(after=self._after, keys=self._keys, from_next=not self._opened.is_set())
-        stream = await member.watch(metadata, wanted.request())
+        if self._opened.is_set():
+            await self._listener.verify(self._last)
+        wanted = Wanted(after=self._after, keys=self._keys, from_next=self._from_next and not self._opened.is_set())
+        stream = self._stream = await member.watch(metadata, wanted.request())
         self._listen(stream, Telling(wanted), member)
         asking = asyncio.create_task(self._keep_asking(stream))
         try:
             raise await stream.wait_for_end()
         finally:
+            self._stream = None
             asking.cancel()
             stream.cancel()
 
@@ -144,7 +165,8 @@ class Follower:
     def _hear(self, events: list[Any], revision: int) -> None:
         if events:
             self._listener.happened(events)
-            self._after = events[-1].kv.mod_revision
+            self._last = events[-1]
+            self._after = self._last.kv.mod_revision
         elif self.progress_is_true and revision > self._after:
             self._listener.progressed(revision)
             self._after = revision
@@ -158,6 +180,7 @@ class Follower:
     async def _start_anew(self) -> None:
         try:
             self._after = await self._listener.interrupted()
+            self._last = None
         except StorageError as error:
             self.problem = str(error)
 

@@ -7,7 +7,7 @@ from typing import Any
 from clusterregistry.codecs.protobuf_tables import message_classes
 
 _TABLE = {
-    "ResponseHeader": "revision:3:int64",
+    "ResponseHeader": "etcd_id:1:uint64 revision:3:int64",  # the first is etcd's cluster_id
     "KeyValue": "key:1:bytes create_revision:2:int64 mod_revision:3:int64 version:4:int64 value:5:bytes lease:6:int64",
     "Event": "type:1:int32 kv:2:KeyValue prev_kv:3:KeyValue",
     "RangeRequest": "key:1:bytes range_end:2:bytes limit:3:int64 revision:4:int64 keys_only:8:bool count_only:9:bool",

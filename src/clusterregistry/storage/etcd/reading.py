@@ -155,6 +155,19 @@ class Reader:
         except RevisionCompacted as error:
             raise RevisionCompacted(after, compacted=error.compacted) from None
 
+    async def still_has(self, event: Any) -> bool:
+        """Whether etcd's past has an event just as it was told, as far as it still knows."""
+        kv = event.kv
+        try:
+            answer = await self._endpoints.call("range", messages.RangeRequest(key=kv.key, revision=kv.mod_revision))
+        except failures.CompactedError:
+            return True
+        except failures.NotYetError:
+            return False
+        if event.type == messages.DELETE:
+            return not answer.kvs
+        return bool(answer.kvs) and answer.kvs[0] == kv
+
     async def oldest(self) -> int:
         """The oldest revision that can be read. etcd says so only to a watch that asks for an older one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from clusterregistry.storage.errors import (
     KeyExists,
     KeyNotFound,
+    RevisionCompacted,
     RevisionConflict,
     RevisionInFuture,
     StorageUnavailable,
@@ -18,6 +20,7 @@ from clusterregistry.storage.etcd import failures, messages
 from clusterregistry.storage.etcd.claims import Claim
 from clusterregistry.storage.etcd.endpoints import Endpoints
 from clusterregistry.storage.etcd.following import Follower
+from clusterregistry.storage.etcd.lineage import Lineage, Restored
 from clusterregistry.storage.etcd.ranges import INTERNAL, Range
 from clusterregistry.storage.etcd.reading import Reader
 from clusterregistry.storage.etcd.settings import EtcdSettings
@@ -34,6 +37,9 @@ _LATE = 0.1
 """Seconds: how long an event takes most of the time, and when it does not look as if one comes."""
 
 
+_log = logging.getLogger(__name__)
+
+
 class EtcdStorage:
     """A store in etcd, under one prefix. Every method may raise StorageUnavailable, and does so once it is closed."""
 
@@ -43,13 +49,21 @@ class EtcdStorage:
     def __init__(self, settings: EtcdSettings) -> None:
         """For ``open``."""
         self._range = Range(settings.prefix)
-        self._endpoints = Endpoints(settings)
+        self._shown = settings.shown
+        self._restored = ""
+        """Why what we have heard of counts no longer; empty when it does."""
+        self._endpoints = Endpoints(settings, Lineage(self._note_restored))
         self._claim = Claim(self._endpoints, self._range, listens=lambda: not self._follower.problem)
         self._reader = Reader(self._endpoints, self._range)
         self._writer = Writer(self._endpoints, self._range, self._claim)
         self._publisher = Publisher()
         self._seen = SeenRevision(0)
         self._newest_event = 0
+        self._begun = 0
+        """Since which revision we have heard of everything."""
+        self._kept_from = self._lost_to = 0
+        """After etcd was restored: what is older than the one is not known to be of this past, and what lies between
+        the present and the other was of the past that is gone."""
         self._names: set[str] = set()
         self._follower = Follower(self._endpoints, self._range.bounds(""), listener=self)
         self._running: list[asyncio.Task[None]] = []
@@ -61,11 +75,15 @@ class EtcdStorage:
         """Connects, and follows all changes from now on; StorageUnavailable says why it cannot."""
         storage = cls(settings)
         try:
-            storage._running.append(asyncio.create_task(storage._follower.run(after=await storage._begin())))
+            revision, takes_writes = await storage._begin(), bool(storage._newest_event)
+            following = storage._follower.run(after=revision, from_next=takes_writes)
+            storage._running.append(asyncio.create_task(following))
             await storage._follower.wait_until_open()
-            # The watch begins with the next revision. Until there is one, etcd answers no question about progress, and
-            # a member that does not answer is left.
-            await storage._writer.touch()
+            if takes_writes:
+                # The watch begins with the next revision. Until there is one, etcd answers no question about progress,
+                # and a member that does not answer is left.
+                with suppress(failures.NoSpaceError):
+                    await storage._writer.touch()
             storage._running.append(asyncio.create_task(storage._claim.run()))
         except BaseException:
             await storage.close()
@@ -73,10 +91,16 @@ class EtcdStorage:
         return storage
 
     async def _begin(self) -> int:
-        """Takes note of all that is there, and returns the revision that this is from. There is an event at it."""
-        revision = await self._writer.touch()
+        """Takes note of all that is there, and returns the revision that this is from.
+
+        It is that of a write of ours, so that there is an event at it. An etcd that takes no writes is read all the
+        same; as soon as it takes some, one is made (``Writer``).
+        """
+        revision, touched = await self._reader.revision(), 0
+        with suppress(failures.NoSpaceError):
+            revision = touched = await self._writer.touch()
         self._names = await self._reader.names(revision)
-        self._newest_event = revision
+        self._begun, self._newest_event = revision, touched
         self._seen.advance(revision)
         return revision
 
@@ -88,11 +112,14 @@ class EtcdStorage:
 
     async def current_revision(self) -> int:
         self._check_open()
-        return await self._reader.revision()
+        revision = await self._reader.revision()
+        if self._restored:
+            raise self._restored_error()
+        return revision
 
     def known_revision(self) -> int | None:
         """As the port says: while nobody else can write, and nothing of ours is on its way, we have heard of it all."""
-        if self._claim.is_certain and not self._writer.under_way:
+        if self._claim.is_certain and not self._writer.under_way and not self._restored:
             return max(self._writer.answered, self._claim.revision)
         return None
 
@@ -110,6 +137,7 @@ class EtcdStorage:
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
         self._check_open()
+        self._check_kept(revision)
         if limit > 0 or after:
             return await self._reader.list(prefix, revision=revision, after=after, limit=limit)
         return await self._reader.list_all(prefix, revision=revision, known=self._names)
@@ -120,7 +148,11 @@ class EtcdStorage:
         Others may have changed several keys in one revision: then there can be more than ``limit``.
         """
         self._check_open()
+        self._check_kept(after)
         until = self._newest_event
+        if not until and after < self._begun:
+            # etcd does not say where its history ends, and a write that would show it was not taken yet.
+            raise RevisionCompacted(after, compacted=self._begun)
         if until <= after:
             return ()
         return await self._reader.history(prefix, after=after, until=until, limit=limit)
@@ -217,6 +249,7 @@ class EtcdStorage:
             else:
                 self._names.add(event.key)
         self._newest_event = events[-1].kv.mod_revision
+        self._endpoints.lineage.heard(self._newest_event)
         if len(own) < len(events):
             self._claim.heard(events)
         if own and not self._writer.may_be_ours(own[-1].revision):
@@ -231,9 +264,46 @@ class EtcdStorage:
 
     async def interrupted(self) -> int:
         """From the follower."""
+        lost = self._seen.value
+        if self._restored:
+            self._endpoints.lineage.begin_anew()
+            self._writer.begin_anew()
         revision = await self._begin()
+        if self._restored:
+            self._kept_from, self._lost_to = revision, max(lost, self._lost_to)
+            self._restored = ""
+            _log.warning("%s: all was read anew at revision %d; clients have to list anew", self._shown, self._begun)
         self._publisher.interrupt()
         return revision
+
+    async def verify(self, last: Any) -> None:
+        """From the follower."""
+        if not self._restored and last is not None and not await self._reader.still_has(last):
+            self._endpoints.lineage.broke(f"what it had at revision {last.kv.mod_revision} is not there any longer")
+        elif not self._restored:
+            await self._reader.revision()
+        if self._restored:
+            raise self._restored_error()
+
+    def _note_restored(self, reason: str) -> None:
+        """An answer of etcd does not belong to what we have heard of."""
+        self._restored = reason
+        _log.error(
+            "%s was restored from a snapshot, or is another one: %s. Everything is read anew. What to do next time: "
+            "stop the registry, restore with --bump-revision and --mark-compacted, start it",
+            self._shown,
+            reason,
+        )
+        self._claim.give_up()
+        self._follower.start_anew(self._restored_error())
+
+    def _restored_error(self) -> Restored:
+        return Restored(f"{self._shown} was restored ({self._restored}); everything is being read anew")
+
+    def _check_kept(self, revision: int) -> None:
+        """Raises RevisionCompacted for a revision that is, or may be, of a past that etcd was turned back from."""
+        if 0 < revision < self._kept_from or self._seen.value < revision <= self._lost_to:
+            raise RevisionCompacted(revision, compacted=self._kept_from)
 
     # The rest
 

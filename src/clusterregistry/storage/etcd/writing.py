@@ -7,6 +7,7 @@ that was to be written can be another's. So the caller is told that it is not kn
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from typing import Any
 
@@ -46,6 +47,10 @@ class Writer:
         self.answered = 0
         """The revision of the last write of an object that was."""
 
+    def begin_anew(self) -> None:
+        """What was answered before says nothing any longer: revisions begin anew."""
+        self.answered = 0
+
     def may_be_ours(self, revision: int) -> bool:
         """Whether a change that is heard of can be a write of ours: answered, on its way, or without an answer."""
         if revision <= self.answered or self.under_way:
@@ -67,7 +72,8 @@ class Writer:
 
     async def touch(self) -> int:
         """Makes a new revision, with an event that is ours and no object's."""
-        put = {"request_put": {"key": self._range.key(TOUCHED)}}
+        # A value that no other has, so that one can tell which of several pasts the revision belongs to.
+        put = {"request_put": {"key": self._range.key(TOUCHED), "value": os.urandom(8)}}
         return int((await self._transact(messages.TxnRequest(success=[put]), again=True)).header.revision)
 
     async def close(self) -> None:

@@ -125,9 +125,9 @@ class SQLiteStorage:
         sink: Sink,
         *,
         progressed: Progressed | None = None,  # noqa: ARG002 - every revision has an event here
-        interrupted: Interrupted | None = None,  # noqa: ARG002 - and none is ever missed
+        interrupted: Interrupted | None = None,
     ) -> Subscription:
-        return self._publisher.subscribe(prefix, sink)
+        return self._publisher.subscribe(prefix, sink, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
         return self._live.count(prefix)

@@ -1,0 +1,102 @@
+"""What storage holds of one resource, read: each value is looked at once, before anything relies on it.
+
+Other programs can write to etcd, and a disk can turn a bit. Lists are joined from stored bytes and metadata is cut out
+of them (``storage.revisions``, ``objects``), so one value of another form would break every answer it is part of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from clusterregistry.apis.meta import object_meta
+from clusterregistry.apis.meta.field_errors import TYPE_INVALID, shown
+from clusterregistry.apis.meta.json_types import ShapeError
+from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.registry.definitions import Resource
+from clusterregistry.storage import keys
+from clusterregistry.storage.errors import CorruptObject
+from clusterregistry.storage.interface import KeyValue
+from clusterregistry.storage.revisions import presented, to_stored
+
+Object = dict[str, Any]
+
+_ALWAYS_SET = ("uid", "creationTimestamp")
+"""What the server sets in every object that it stores."""
+
+
+class _Unreadable(Exception):  # noqa: N818 - what is wrong with a value
+    pass
+
+
+class StorageCodec:
+    """Reads the values of one resource."""
+
+    def __init__(self, resource: Resource, structural: Structural) -> None:
+        """``structural`` is that of the storage version."""
+        version = resource.stored_as
+        self._prefix_length = len(keys.prefix_of(resource.group, resource.plural))
+        self._type = (f"{resource.group}/{version.name}" if resource.group else version.name, resource.kind)
+        self._decode, self._structural = version.decode, structural
+
+    def decode(self, kv: KeyValue) -> KeyValue:
+        """A stored object as it is served. Raises CorruptObject.
+
+        A good object in another form than ours (other spaces, another order of keys) is brought into ours, and what
+        the schema does not know is dropped, as kube-apiserver does when it reads.
+        """
+        try:
+            stored = to_stored(self._read(kv))
+        except _Unreadable as error:
+            raise CorruptObject(kv.key, revision=kv.revision, reason=str(error)) from None
+        except Exception as error:  # noqa: BLE001 - whatever a foreign value does to us, it is one value
+            raise CorruptObject(kv.key, revision=kv.revision, reason=f"it is no object: {error!r}"[:200]) from None
+        return presented(kv if stored == kv.value else KeyValue(kv.key, stored, kv.revision))
+
+    def _read(self, kv: KeyValue) -> Object:
+        obj = _json_object(kv.value)
+        if (found := (obj.get("apiVersion"), obj.get("kind"))) != self._type:
+            api_version, kind = self._type
+            raise _Unreadable(f"it is not a {kind} of {api_version}, but a {_cut(found[1])} of {_cut(found[0])}")
+        try:
+            metadata = obj["metadata"] = object_meta.decode(obj.get("metadata")).metadata
+            self._tidy(obj)
+        except ShapeError as error:
+            raise _Unreadable(_cut(error)) from None
+        if metadata.get("name") != kv.key[self._prefix_length :]:
+            raise _Unreadable(f"it has the name {shown(_cut(metadata.get('name')))}, which is not that of its key")
+        for field in _ALWAYS_SET:
+            if field not in metadata:
+                raise _Unreadable(f"its metadata has no {field}")
+        if "}" in metadata["uid"] or ("labels" in metadata and orjson.dumps(metadata["labels"]).count(b"}") > 1):
+            # Where metadata and labels end is found by the next brace.
+            raise _Unreadable("its uid or its labels have braces")
+        return obj
+
+    def _tidy(self, obj: Object) -> None:
+        """Drops what the kind does not have. Raises ShapeError and _Unreadable for what has another type."""
+        if self._decode is not None:
+            self._decode(obj)
+        elif not self._structural.is_tidy(obj):
+            self._structural.rename_old_spellings(obj)
+            self._structural.prune(obj)
+            for error in self._structural.validate(obj):
+                # Other rules may have been added since it was written: an object that breaks them is served.
+                if error.reason == TYPE_INVALID:
+                    raise _Unreadable(_cut(error))
+
+
+def _json_object(value: bytes) -> Object:
+    try:
+        obj = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise _Unreadable(f"it is not JSON: {error}") from None
+    if type(obj) is not dict:
+        raise _Unreadable("it is JSON, but no object")
+    return obj
+
+
+def _cut(text: object) -> str:
+    """Whatever is stored there may be long."""
+    return str(text)[:100]
