@@ -27,7 +27,8 @@ def explain(path: Path, error: OSError, *, action: str) -> tuple[str, str]:
         return message, f"let {runs} write there, or name another --data-dir"
     owner, own = _user(denying.stat().st_uid), _user(os.getuid())
     why = f"{message}: {denying} belongs to {owner}, and the server runs as {own}"
-    return why, f"run the server as {owner}, give {denying} and what is in it to {own}, or name another --data-dir"
+    given = f"{denying} and what is in it" if denying.is_dir() else str(denying)
+    return why, f"run the server as {owner}, give {given} to {own}, or name another --data-dir"
 
 
 def is_known(error: OSError) -> bool:

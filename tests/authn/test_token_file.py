@@ -182,6 +182,26 @@ def test_a_file_that_is_half_written_is_left_alone(changing: Changing) -> None:
     assert changing.known() == {"a": "jane", "b": "joe"}
 
 
+def test_a_file_that_is_written_again_and_again_is_left_alone_however_it_is_met(changing: Changing) -> None:
+    for second in range(1, 5):
+        changing.write("b,joe,2,edit")  # half of a line, whose group is to be `edit-some`
+        os.utime(changing.path, (second, second))
+        assert changing.tokens.look()
+    assert changing.known() == {"a": "jane"}
+    assert not changing.tokens.look()
+    assert changing.known() == {"b": "joe"}
+
+
+def test_a_file_whose_time_alone_changes_is_not_read_again(
+    changing: Changing, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for second in (1, 1, 2, 2):
+            os.utime(changing.path, (second, second))
+            assert not changing.tokens.look()
+    assert caplog.messages == []
+
+
 def test_an_emptied_file_takes_all_tokens_away(changing: Changing) -> None:
     changing.write("")
     changing.settle()

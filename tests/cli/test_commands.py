@@ -82,6 +82,14 @@ def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: 
     assert help_of(capsys, "help", name, "--all") == help_of(capsys, "help", name, "all") == everything
 
 
+@pytest.mark.parametrize("flag", ["--help=everything", "-h=everything", "--help="])
+def test_help_of_another_kind_is_a_mistake_that_names_both(flag: str, capsys: Output) -> None:
+    assert main(["standalone", flag], {"HOME": "/nowhere"}) == 2
+    error = capsys.readouterr().err
+    assert "1 problem " in error
+    assert "(--help is short, --help=all shows every flag)" in error
+
+
 def test_help_shows_access_that_only_reads(capsys: Output) -> None:
     text = help_of(capsys, "standalone", "--help")
     assert '"viewers"' in text

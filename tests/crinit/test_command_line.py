@@ -138,6 +138,8 @@ def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> N
         (["standalone", "init"], "the name of the registry is missing"),
         (["standalone", "init", "fleet", "more"], 'unexpected argument "more"'),
         (["standalone", "init", "fleet", "--imagge=x"], "unknown flag --imagge; did you mean --image?"),
+        (["standalone", "init", "fleet", "--context", "x"], "--context; did you mean --host-cluster-context?"),
+        (["standalone", "init", "fleet", "-n", "x"], "unknown flag -n; did you mean --cluster-registry-namespace?"),
         (["standalone", "init", "fleet", "--image"], "--image needs a value: --image=IMAGE"),
         (["standalone", "upgrade", "fleet"], "upgrade needs --image=IMAGE"),
         (["standalone", "delete", "fleet", "--image=x"], "--image is not for delete, only for init, upgrade"),
@@ -155,6 +157,16 @@ def test_what_is_wrong_is_said(arguments: list[str], complaint: str, capsys: pyt
     assert (status, out) == (2, "")
     assert complaint in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("flag", ["--context", "--nonsense", "-n"])
+def test_a_wrong_flag_and_its_value_are_one_mistake(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "1 problem with the command line:" in run(capsys, "standalone", "init", "fleet", flag, "x")[2]
+
+
+def test_a_wrong_flag_takes_no_word_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run(capsys, "--nonsense", "standalone", "--more", "init", "--most", "fleet")
+    assert "3 problems with the command line:" in err
 
 
 def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
 
-from clusterregistry.options import CompletedOptions, OptionsError, load
+from clusterregistry.options import CompletedOptions, OptionsError, checks, load
+from clusterregistry.pki import issuing
 
 
 @pytest.fixture
@@ -59,6 +61,30 @@ def test_what_cannot_be_in_a_certificate_is_a_problem_with_a_hint(files: Path, n
     assert problem.startswith("--tls-san: ")
     assert name in problem
     assert hint in problem
+
+
+def test_more_names_than_clients_accept_in_a_certificate_are_one_problem(files: Path) -> None:
+    names = [f"host_{number}" for number in range(checks.MAX_CERTIFICATE_NAMES + 1)]
+    (problem,) = problems(files, f"--tls-san={','.join(names)}")
+    assert problem.startswith("--tls-san: 201 names are more than the 200 that")
+    assert "*.example.com" in problem
+
+
+def test_as_many_of_the_longest_names_as_allowed_fit_into_one_message_of_tls(files: Path) -> None:
+    longest = ".".join(["a" * 63] * 3 + ["a" * 56])
+    names = [f"{longest}.{number:03}a" for number in range(checks.MAX_CERTIFICATE_NAMES)]
+    assert {len(name) for name in names} == {253}
+    given = loaded(files, *(f"--tls-san={name}" for name in names)).serving.tls_san
+    authority = issuing.new_authority(issuing.new_key(), now=0)
+    certificate = issuing.serving_certificate(authority, issuing.new_key(), names=given, now=0)
+    # The most that Go takes before 1.22; OpenSSL takes 100 KiB.
+    assert len(ssl.PEM_cert_to_DER_cert(certificate.decode())) < 64 * 1024
+
+
+def test_a_name_without_end_is_shown_in_part(files: Path) -> None:
+    (problem,) = problems(files, f"--tls-san={'a' * 100_000}")
+    assert len(problem) < 500
+    assert 'aaa..."' in problem
 
 
 def test_names_for_a_certificate_of_the_operators_are_refused(files: Path) -> None:

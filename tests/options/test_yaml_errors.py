@@ -42,6 +42,20 @@ def problem(tmp_path: Path, text: str) -> str:
             ),
         ),
         (
+            "[registry]\nport=1\n",
+            (
+                "this is not YAML: line 2, column 1: this does not belong to the lines before it: "
+                '"port=1" (write an option as `port: 1`)'
+            ),
+        ),
+        (
+            "tls-san: [a, ",
+            (
+                'this is not YAML: line 1, column 14: the file ends too early: "tls-san: [a, " '
+                "(is a value or a bracket missing?)"
+            ),
+        ),
+        (
             "data-dir: C: drive\n",
             (
                 'this is not YAML: line 1, column 12: a second colon in one line: "data-dir: C: drive" '

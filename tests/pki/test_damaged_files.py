@@ -144,6 +144,15 @@ def test_an_authority_of_the_operators_own_is_used(tmp_path: Path) -> None:
     assert verified.returncode == 0, verified.stderr
 
 
+def test_a_file_without_end_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "ca.crt"
+    path.write_bytes(b"-" * (files.MAX_BYTES + 1))
+    for each in (path, Path("/dev/zero")):
+        with pytest.raises(CertificateError, match=r"is larger than 10 MiB") as raised:
+            files.read(each)
+        assert "certificates or a key in PEM" in raised.value.remedy
+
+
 def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file is in the way")
     with pytest.raises(CertificateError, match="cannot be written") as raised:

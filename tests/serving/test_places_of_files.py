@@ -98,6 +98,7 @@ def test_a_database_of_another_user_is_named(reachable: Path) -> None:
     (data / "registry.db").touch(mode=0o600)
     done = start(data, user=NOBODY)
     assert done.returncode == 3, done.stderr
+    assert f"give {data / 'registry.db'} to uid {NOBODY}" in done.stderr
     assert f"{data / 'registry.db'} belongs to uid 0" in done.stderr
 
 

@@ -136,6 +136,7 @@ def test_the_log_names_issuer_and_reason_once(tmp_path: Path) -> None:
         lines = [line for line in server.logged().splitlines() if REFUSED in line]
     assert len(lines) == 3
     assert "at 127.0.0.1: unable to get local issuer certificate; its issuer is 'commonName=first'" in lines[0]
+    assert "--client-ca-file names and, with --generate-admin, of DATA_DIR/ca.crt" in lines[0]
     assert r"'organizationName=a\tb,commonName=second'" in lines[1]
     assert "unsuitable certificate purpose; its issuer is 'commonName=clusterregistry-ca@" in lines[2]
     assert "--client-ca-file" in lines[0]

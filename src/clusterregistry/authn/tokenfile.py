@@ -34,7 +34,7 @@ LOOK_SECONDS = 3.0
 """How often the file is read."""
 
 SETTLE_SECONDS = 0.5
-"""New content counts when it is still the same after this time: a file that is being written may be half there."""
+"""New content counts when the file is untouched for this time: one that is being written may be half there."""
 
 _GROUP_READ, _ALL_BUT_THE_OWNER = 0o040, 0o077
 
@@ -64,6 +64,10 @@ class _Content:
     def digest(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
+    def stamp(self) -> tuple[int, int]:
+        """Another one after each write: content alone does not tell one half-written file from the next."""
+        return self.status.st_ino, self.status.st_mtime_ns
+
 
 class TokenFile:
     """The users of a token file, by token: those of its newest content that can be used."""
@@ -74,7 +78,8 @@ class TokenFile:
         content = _read(path)
         self._users = _users(path, content)
         self._can_be_read_again = stat.S_ISREG(content.status.st_mode)
-        self._dealt_with = self._seen = content.digest()
+        self._dealt_with = content.digest()
+        self._seen = (self._dealt_with, content.stamp())
         self.reloads = Reloads()
 
     def __len__(self) -> int:
@@ -99,19 +104,18 @@ class TokenFile:
             seconds = SETTLE_SECONDS if is_changing else LOOK_SECONDS
 
     def look(self) -> bool:
-        """Reads the file. True when it differs from the last look: look again soon, it may be half written.
+        """Reads the file. True when it is new and not yet taken: look again soon, it may be half written.
 
-        Content that is the same at two looks takes the place of the former. If it cannot be used, or the file is
-        missing, that is logged once and the former users stay.
+        New content that was not written to between two looks takes the place of the former. If it cannot be used, or
+        the file is missing, that is logged once and the former users stay.
         """
         found = _found(self._path)
-        seen = str(found) if isinstance(found, TokenFileError) else found.digest()
-        if seen != self._seen:
-            self._seen = seen
-            return seen != self._dealt_with
-        if seen != self._dealt_with:
-            self._dealt_with = seen
-            self._take(found)
+        content, stamp = (str(found), (0, 0)) if isinstance(found, TokenFileError) else (found.digest(), found.stamp())
+        is_touched, self._seen = (content, stamp) != self._seen, (content, stamp)
+        if content == self._dealt_with or is_touched:
+            return content != self._dealt_with
+        self._dealt_with = content
+        self._take(found)
         return False
 
     def _take(self, found: _Content | TokenFileError) -> None:

@@ -88,6 +88,15 @@ FLAGS = (
 BY_NAME = {flag.name: flag for flag in FLAGS}
 _INDENT = " " * 6
 _SHORT = {"o": "output"}
+_KUBECTL = {
+    "context": "host-cluster-context",
+    "cluster": "host-cluster-context",
+    "namespace": "cluster-registry-namespace",
+    "n": "cluster-registry-namespace",
+}
+"""What kubectl and helm call a flag of ours: a hint, not another name."""
+_WORDS = 3
+"""Mode, command and name: what follows an unknown flag behind these is its value."""
 REMEMBERED = frozenset(flag.name for flag in FLAGS if flag.remembered)
 
 
@@ -117,7 +126,9 @@ def _read_flag(argument: str, rest: list[str], reading: Reading) -> None:
     name, equals, text = argument.lstrip("-").partition("=")
     flag = BY_NAME.get(_SHORT.get(name, name))
     if flag is None:
-        near = nearest(name, BY_NAME)
+        if not equals and len(reading.words) >= _WORDS and rest and not rest[0].startswith("-"):
+            rest.pop(0)  # one complaint about a flag is enough
+        near = _KUBECTL.get(name) or nearest(name, BY_NAME)
         hint = f"; did you mean --{near}?" if near else ""
         reading.problems.append(f"unknown flag {argument.partition('=')[0]}{hint}")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from clusterregistry.options.problems import Problem
@@ -12,6 +13,12 @@ from clusterregistry.options.problems import Problem
 MAX_PORT = 65535
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*", re.ASCII)
 _MAX_HOST_NAME = 253
+
+MAX_CERTIFICATE_NAMES = 200
+"""Of the longest names as many fit into 64 KiB, the largest certificate that every client takes."""
+
+_SHOWN = 100
+"""Characters of a wrong name that a message repeats."""
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -60,7 +67,15 @@ def certificate_name(flag: str, text: str) -> list[Problem]:
         return []
     if is_host_name(text.removeprefix("*.")):
         return []
-    return [Problem(flag, f'"{text}" is neither an IP address nor a DNS name', _certificate_name_hint(text))]
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return [Problem(flag, f'"{shown}" is neither an IP address nor a DNS name', _certificate_name_hint(text))]
+
+
+def certificate_names(flag: str, names: Sequence[str]) -> list[Problem]:
+    if len(names) > MAX_CERTIFICATE_NAMES:
+        why = f"{len(names)} names are more than the {MAX_CERTIFICATE_NAMES} that clients accept in a certificate"
+        return [Problem(flag, why, "a wildcard such as *.example.com stands for many")]
+    return [problem for name in names for problem in certificate_name(flag, name)]
 
 
 def _certificate_name_hint(text: str) -> str:

@@ -194,7 +194,7 @@ def _serving_problems(serving: ServingOptions) -> list[Problem]:
 
 
 def _name_problems(serving: ServingOptions) -> list[Problem]:
-    problems = [problem for name in serving.tls_san for problem in checks.certificate_name("--tls-san", name)]
+    problems = checks.certificate_names("--tls-san", serving.tls_san)
     if serving.tls_san and serving.tls_cert_file is not None:
         why = "is for the generated certificate, and --tls-cert-file is given"
         problems.append(Problem("--tls-san", why, "have your certificate made with these names"))

@@ -17,6 +17,8 @@ from clusterregistry.options.problems import Problem
 COMMAND_LINE_ONLY = ("help", "print-config")
 """Flags that say what to do instead of serving: neither the environment nor a file can give them."""
 
+_HELP = frozenset({"h", "help"})
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -70,6 +72,11 @@ def read(arguments: Sequence[str]) -> Reading:
 def _read_flag(argument: str, rest: list[str], reading: Reading) -> None:
     flag, equals, text = argument.lstrip("-").partition("=")
     option = BY_FLAG.get(flag)
+    if flag in _HELP:  # with a value that is not known: all others are answered before
+        reading.problems.append(
+            Problem("", f"unknown option {argument}", "--help is short, --help=all shows every flag")
+        )
+        return
     if option is None:
         if not equals and rest and not rest[-1].startswith("-"):
             rest.pop()  # its value, since there are no other arguments: one complaint about a flag is enough

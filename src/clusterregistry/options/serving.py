@@ -54,8 +54,8 @@ class ServingOptions:
         (),
         kind=_NAMES,
         help="Further DNS names and IP addresses for the generated serving certificate, besides this machine's name, "
-        "loopback, and the two addresses above. Wildcards such as `*.example.com` are fine. May be given several "
-        "times. A change makes a new certificate at the next start.",
+        "loopback, and the two addresses above; 200 at most. Wildcards such as `*.example.com` are fine. May be given "
+        "several times. A change makes a new certificate at the next start.",
         default_shown="none",
         example="--tls-san=registry.example.com --tls-san=10.0.0.5,*.registry.example.com",
     )

@@ -67,6 +67,16 @@ def _mistake(error: YAMLError, lines: list[str]) -> Mistake:
         return _unclosed(at, (begun.line, begun.column), lines, closing=closing)
     if problem.startswith(("found character", "found undefined alias")):
         return Mistake(*at, f"a value cannot begin with {here[mark.column : mark.column + 1]}", _QUOTED)
+    return _out_of_place(at, problem, here)
+
+
+def _out_of_place(at: tuple[int, int], problem: str, here: str) -> Mistake:
+    """The file ends, or goes on, where it should not."""
+    if "'<stream end>'" in problem:
+        return Mistake(*at, "the file ends too early", "is a value or a bracket missing?")
+    if problem.startswith("expected '<document start>'"):
+        hint = option_hint(here) or "write every option as `name: value`"
+        return Mistake(*at, "this does not belong to the lines before it", hint)
     if problem.startswith("but found another document"):
         return Mistake(*at, "a second document begins", "keep one, and remove the line ---")
     return Mistake(*at, _plain(problem), "")

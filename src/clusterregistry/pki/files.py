@@ -17,16 +17,24 @@ PUBLIC = 0o644
 SECRET = 0o600
 _OTHERS = 0o077
 
+MAX_BYTES = 10 * 1024 * 1024
+"""The authorities of a whole operating system take a fiftieth. The files are read again every few seconds."""
+
 
 def read(path: Path) -> bytes | None:
     """The content of a file; None when there is none."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         message, remedy = file_errors.explain(path, error, action="read")
         raise CertificateError(message, remedy=remedy) from None
+    if len(content) > MAX_BYTES:
+        remedy = "name a file that holds certificates or a key in PEM, and nothing else"
+        raise CertificateError(f"{path} is larger than {MAX_BYTES // 1024**2} MiB", remedy=remedy)
+    return content
 
 
 def write(path: Path, content: bytes, *, mode: int) -> None:

@@ -55,7 +55,7 @@ class Refusals:
         self._remember((issuer, reason), now)
         _log.warning(
             "refused the client certificate of a client at %s: %s; its issuer is %s. Certificates of users are those "
-            "of the authorities that --client-ca-file names, and of the server's own",
+            "of the authorities that --client-ca-file names and, with --generate-admin, of DATA_DIR/ca.crt",
             address,
             reason,
             ascii(issuer) if issuer else "not known",
