@@ -57,6 +57,7 @@ class Place:
 SOURCE = Place("src/clusterregistry/__init__.py", r'^__version__ = "(.*)"$')
 _IMAGE = r"clusterregistry:([0-9][0-9a-z.]*)"
 COPIES = (
+    Place("README.md", r"cluster_registry-([0-9][0-9a-z.]*?)-py3"),
     Place("CITATION.cff", r"^version: (.*)$"),
     Place("deploy/Dockerfile", _IMAGE),
     Place("deploy/chart/Chart.yaml", r"^version: (.*)$"),

@@ -47,7 +47,7 @@ def test_of_too_many_in_a_second_the_rest_is_counted(caplog: pytest.LogCaptureFi
     assert len(caplog.messages) == MAX_LINES
     world.after(1.0)
     assert caplog.messages[MAX_LINES:] == [
-        f"refused {1000 - MAX_LINES} more credentials: at most {MAX_LINES} a second are told"
+        f"refused credentials not logged: {1000 - MAX_LINES}; at most {MAX_LINES} a second are"
     ]
     assert world.waiting == []
     world.refuse(1)
@@ -61,7 +61,7 @@ def test_a_flood_of_minutes_has_a_bounded_log(caplog: pytest.LogCaptureFixture) 
         world.after(0.1)
     world.after(2.0)
     assert len(caplog.messages) <= 11 * (MAX_LINES + 2)
-    counted = [int(message.split()[1]) for message in caplog.messages if "more credentials" in message]
+    counted = [int(message.split()[4].rstrip(";")) for message in caplog.messages if "not logged" in message]
     told = len(caplog.messages) - len(counted)
     assert sum(counted) + told == 5000
 

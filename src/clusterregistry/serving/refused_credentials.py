@@ -51,7 +51,7 @@ class RefusedCredentials:
 
     def _tell_left_out(self) -> None:
         if self._left_out:
-            _log.warning("refused %d more credentials: at most %d a second are told", self._left_out, MAX_LINES)
+            _log.warning("refused credentials not logged: %d; at most %d a second are", self._left_out, MAX_LINES)
             self._left_out = 0
 
 
