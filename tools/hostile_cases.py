@@ -82,6 +82,9 @@ def _json_cases() -> Iterator[Case]:
         "requirements with values": lambda: listed(_REQUIREMENTS, _VERBOSE, _END, count=39_000),
         "unknown fields": lambda: listed(_REQUIREMENTS, lambda n: b'{"x%d":1}' % n, _END, count=99_000),
         "too many values": lambda: listed(_REQUIREMENTS, b"[]", _END, count=1_000_000),
+        "a text without an end behind too many values": lambda: (
+            b"[" + b"," * 200_001 + b'"' + rb"\"" * ((LIMIT - 200_010) // 2)
+        ),
         "escapes and a lone surrogate": lambda: (
             b'{"metadata":{"annotations":{"a":"' + b"\\n" * ((LIMIT - 100) // 2) + b'\\ud800"}}}'
         ),
@@ -151,6 +154,9 @@ def _yaml_cases() -> Iterator[Case]:
         "anchors": lambda: b"".join(b"- &a%d x\n" % number for number in range(199_000)),
         "comments": lambda: b"#\n" * (LIMIT // 2),
         "numbers": lambda: b"- 1_0\n" * 199_000,
+        "floats as keys": lambda: b"".join(b"1.%07d: 1\n" % (37 * number) for number in range(133_000)),
+        "tag directives": lambda: b"".join(b"%%TAG !%d! a\n" % number for number in range(180_000)) + b"--- {}\n",
+        "tags with a long prefix": lambda: b"%TAG !a! tag:" + b"x" * 1_000_000 + b"\n---\n" + b"- !a!b c\n" * 199_000,
     }
     for name, make in bodies.items():
         yield Case(name=name, content_type=YAML, make=make)

@@ -124,7 +124,20 @@ def test_json_keeps_everything_else() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["token", "Access-Token", "clientSecret", "client-key-data", "PASSWORD", "apiKeys", "pwd", "dbPass", "accessKey"],
+    [
+        *(
+            "token",
+            "Access-Token",
+            "clientSecret",
+            "client-key-data",
+            "PASSWORD",
+            "apiKeys",
+            "pwd",
+            "dbPass",
+            "accessKey",
+        ),
+        *("token1", "password_2", "secrets-03"),
+    ],
 )
 def test_keys_of_credentials_are_recognised(key: str) -> None:
     assert names_credential(key)

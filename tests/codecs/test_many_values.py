@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from clusterregistry.codecs import DecodeError, json_codec, kubernetes_protobuf, yaml_codec
@@ -30,6 +32,14 @@ def test_as_many_as_allowed_are_read() -> None:
 def test_what_is_within_a_text_is_no_value() -> None:
     text = r"a,[{\",\\" * MAX_VALUES
     assert json_codec.decode(b'["' + text.encode() + b'"]').value == ['a,[{",\\' * MAX_VALUES]
+
+
+def test_a_text_without_an_end_is_read_once() -> None:
+    """Each quote in it is escaped, but looks like the beginning of a text to those who begin there."""
+    body = b"[" + b"," * (MAX_VALUES + 1) + b'"' + rb"\"" * 50_000
+    begun = time.thread_time()
+    assert json_codec.count_values(body, most=MAX_VALUES) == MAX_VALUES + 2
+    assert time.thread_time() - begun < 1
 
 
 METADATA, SPEC, OWNERS, MANAGED_FIELDS = 1, 2, 13, 17

@@ -76,6 +76,11 @@ def test_keys_become_strings() -> None:
     assert list(decoded(text)) == ["true", "1", "16", "1.5", "1e+06", "0.1", "2024-01-01", ".inf"]
 
 
+def test_floats_as_keys_have_32_bits() -> None:
+    """As in sigs.k8s.io/yaml. The first one is nearly halfway between two of them."""
+    assert list(decoded("0.4997999222368016: a\n16777217.5: b\n1e-50: c\n")) == ["0.49979994", "1.6777218e+07", "0"]
+
+
 @pytest.mark.parametrize("text", ["~: a", "[a]: b", "? {a: b}\n: c", "18446744073709551615: a"])
 def test_other_keys_are_errors(text: str) -> None:
     with pytest.raises(DecodeError, match="map key"):
@@ -97,6 +102,7 @@ def test_tags_choose_the_type() -> None:
         ("a: &b {c: {d: *b}}", "yaml: anchor 'b' value contains itself"),
         ("<<: 1", "yaml: map merge requires map or sequence of maps as the value"),
         ("<<: [1]", "yaml: map merge requires map or sequence of maps as the value"),
+        ("a: &a [{b: 1}]\nc: {<<: *a}", "yaml: map merge requires map or sequence of maps as the value"),
         ("\n\na: b: c", "yaml: line 3: mapping values are not allowed in this context"),
         ("a: \x01", "yaml: control characters are not allowed"),
         ("[" * (MAX_DEPTH + 1), "yaml: exceeded max depth"),

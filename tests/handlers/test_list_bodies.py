@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from clusterregistry.handlers import items as making_items
-from clusterregistry.handlers.negotiation import METADATA_LIST, TABLE, Representation
+from clusterregistry.handlers.negotiation import METADATA_LIST, TABLE, YAML, Representation
 from clusterregistry.handlers.representations import list_response
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.cluster import cluster_resource
@@ -230,3 +232,15 @@ async def test_rows_bring_native_objects_along_with_their_type() -> None:
     table = Representation(kind=TABLE, version="v1")
     answer = await list_response(role_scope(stored=True), Listed(items, 9), table, include="Object")
     assert orjson.loads(b"".join(answer.body))["rows"][0]["object"] == ROLE
+
+
+@pytest.mark.parametrize("representation", [Representation(media_type=YAML), Representation(pretty=True)])
+async def test_long_lists_are_written_beside_the_loop(representation: Representation) -> None:
+    items = [cluster(n, note="x\n" * 20_000) for n in range(1, 40)]
+    loop, whole = time.thread_time(), time.process_time()
+    answer = await list_response(scope(), Listed(items=items, revision=1), representation)
+    loop, whole = time.thread_time() - loop, time.process_time() - whole
+    assert [item["metadata"]["name"] for item in yaml.load(b"".join(answer.body), yaml.CSafeLoader)["items"]] == [
+        f"c{n}" for n in range(1, 40)
+    ]
+    assert loop < whole / 2

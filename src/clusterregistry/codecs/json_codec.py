@@ -33,7 +33,8 @@ _SURROGATES = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?P<low>\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 )
 _LOW = len(rb"\udc00")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# A text without an end goes to the end of the body: not to match it would be to try again at each quote in it.
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
 
 # What Go says where the standard library stops with the message on the left.

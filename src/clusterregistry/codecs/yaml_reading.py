@@ -6,6 +6,8 @@ nesting exhausts Python's, and expands aliases only as far as go-yaml does.
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +39,15 @@ _MOST_ALIASED_BYTES = 3 * 1024 * 1024
 """What all aliases may stand for, as JSON: go-yaml counts nodes only, and one of them can be a text of megabytes. A
 document that is written out in full cannot have more either."""
 
+_MOST_DIRECTIVE_BYTES = 4096
+"""Of all directives that name tags. libyaml compares each of them with all others and with each tag, and writes out
+what a name stands for as often as it is used: two megabytes of them took a minute."""
+
+_TAG_DIRECTIVES = re.compile(rb"(?:^|\A\xef\xbb\xbf|\r|\xc2\x85|\xe2\x80[\xa8\xa9])(%TAG[^\r\n]*)", re.MULTILINE)
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
 _EXCESSIVE = "yaml: document contains excessive aliasing"
+_NOT_MERGEABLE = "yaml: map merge requires map or sequence of maps as the value"
 
 
 class _Unset:
@@ -80,6 +90,7 @@ class _Mapping(_Node):
 
 def read(body: bytes, *, strict: bool = True) -> Decoded:
     """The first document of a YAML stream; ``strict_errors`` names repeated keys if ``strict``. Raises DecodeError."""
+    _check_directives(body)
     builder = _Builder(most_repeated=MAX_STRICT_ERRORS if strict else 0)
     try:
         builder.run(yaml.CSafeLoader(body))
@@ -92,6 +103,15 @@ def read(body: bytes, *, strict: bool = True) -> Decoded:
     if builder.aliased and too_deep(builder.value):
         raise DecodeError("yaml: exceeded max depth")
     return Decoded(builder.value, strict_errors=builder.strict_errors())
+
+
+def _check_directives(body: bytes) -> None:
+    """Raises DecodeError. What looks like a directive within a text counts as one."""
+    if body.find(b"%") < 0:
+        return
+    text = body.decode("utf-16", "replace").encode() if body.startswith(_UTF_16) else body
+    if sum(len(found[1]) for found in _TAG_DIRECTIVES.finditer(text)) > _MOST_DIRECTIVE_BYTES:
+        raise DecodeError(f"yaml: the tag directives take more than {_MOST_DIRECTIVE_BYTES} bytes")
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
@@ -149,9 +169,7 @@ class _Builder:
         self._start(event, _Mapping({}, event.start_mark.line, open=True))
 
     def sequence_start(self, event: Any) -> None:
-        top = self._top
-        merged = isinstance(top, _Mapping) and top.key is _MERGE
-        self._start(event, _Sequence([], event.start_mark.line, open=True, merged=merged))
+        self._start(event, _Sequence([], event.start_mark.line, open=True, merged=self._expects_merged()))
 
     def _start(self, event: Any, node: _Sequence | _Mapping) -> None:
         if self._expects_key():
@@ -177,6 +195,8 @@ class _Builder:
             raise DecodeError(f"yaml: anchor '{event.anchor}' value contains itself")
         if self._expects_key() and isinstance(node, _Sequence | _Mapping):
             raise DecodeError("yaml: invalid map key")
+        if self._expects_merged() and not isinstance(node, _Mapping):
+            raise DecodeError(_NOT_MERGEABLE)
         self._count_aliased(node.size)
         copy = replace(node, value=self._copied(node.value), line=event.start_mark.line)
         self._place(copy.value, line=copy.line, node=copy)
@@ -224,6 +244,8 @@ class _Builder:
             shown = orjson.dumps(cut(key) if isinstance(key, str) else key).decode()
             self._repeated.append(f"line {line + 1}: key {shown} already set in map")
         mapping.lines[identity] = line
+        if type(key) is float:  # to write one takes as long as to read another node
+            self.decoded += 1
         mapping.value[as_key(key)] = as_json(value)
 
     def _merge(self, mapping: _Mapping, node: _Node | None) -> None:
@@ -231,7 +253,7 @@ class _Builder:
         parts = reversed(node.items) if isinstance(node, _Sequence) else iter([node])
         for part in parts:
             if not isinstance(part, _Mapping):
-                raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
+                raise DecodeError(_NOT_MERGEABLE)
             # Maps merged into maps cost as much as aliases do, and are bounded like them.
             self._count_aliased(len(part.lines))
             for identity, line in part.lines.items():
@@ -241,6 +263,10 @@ class _Builder:
     def _expects_key(self) -> bool:
         top = self._top
         return isinstance(top, _Mapping) and top.key is _UNSET
+
+    def _expects_merged(self) -> bool:
+        top = self._top
+        return isinstance(top, _Mapping) and top.key is _MERGE
 
     def _count_aliased(self, nodes: int) -> None:
         """go-yaml's guard against small documents that unfold to huge ones."""

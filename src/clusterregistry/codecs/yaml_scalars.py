@@ -10,7 +10,7 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Iterator
+from bisect import bisect_left
 from typing import Any
 
 from clusterregistry.codecs.decoding import DecodeError
@@ -48,6 +48,9 @@ _LONGEST_INTEGER = 70
 
 _POSITIONAL_EXPONENTS = range(-4, 6)
 """Outside of these Go writes a float with an exponent, whatever the number of its digits."""
+
+_DIGITS = range(9)
+"""Behind the first one; nine in all are enough for any float of 32 bits."""
 
 _TYPE_TAGS = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
 
@@ -135,14 +138,12 @@ def _float_key(value: float) -> str:
         narrow = struct.pack("f", value)
     except OverflowError:
         return ".inf" if value > 0 else "-.inf"
-    text = next(text for text in _by_precision(value) if struct.pack("f", float(text)) == narrow)
+    [value] = struct.unpack("f", narrow)
+    # More digits are never less exact, so that few numbers of digits have to be tried.
+    digits = bisect_left(_DIGITS, True, key=lambda digits: struct.pack("f", float(f"{value:.{digits}e}")) == narrow)
+    text = f"{value:.{digits}e}"
     mantissa, _, exponent = text.partition("e")
     if int(exponent) in _POSITIONAL_EXPONENTS:
         places = max(len(mantissa.lstrip("-").replace(".", "")) - 1 - int(exponent), 0)
         return f"{float(text):.{places}f}"
     return text
-
-
-def _by_precision(value: float) -> Iterator[str]:
-    """The value in one to nine digits, which are enough for any float of 32 bits."""
-    return (f"{value:.{digits}e}" for digits in range(9))

@@ -10,6 +10,7 @@ from clusterregistry.handlers.requests import Request
 from clusterregistry.handlers.responses import Answer, Reply
 from clusterregistry.handlers.scope import KindScope, Scope
 from clusterregistry.registry.listing import parse_revision, wait_until_fresh
+from clusterregistry.registry.workers import LARGE
 
 
 def get(scope: Scope, request: Request) -> Reply:
@@ -18,6 +19,8 @@ def get(scope: Scope, request: Request) -> Reply:
     kv = None if request.query_string else scope.store.at_hand(request.info.name)
     if kv is None:
         return _get_later(scope, request, representation)
+    if not representation.is_plain and len(kv.value) > LARGE:
+        return representations.large_object_response(scope, kv, representation)
     return representations.object_response(scope, kv, representation)
 
 
@@ -32,6 +35,8 @@ async def _get_later(scope: Scope, request: Request, representation: Representat
         if revision:
             await wait_until_fresh(scope.store, revision)
     kv = await scope.store.get(request.info.name, any_version=any_version)
+    if not representation.is_plain and len(kv.value) > LARGE:
+        return await representations.large_object_response(scope, kv, representation, include=include)
     return representations.object_response(scope, kv, representation, include=include)
 
 

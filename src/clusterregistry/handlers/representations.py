@@ -6,22 +6,25 @@ The plain one joins bytes that are at hand; most others are made from decoded ob
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import orjson
 
 from clusterregistry.apis.meta import errors
 from clusterregistry.codecs import json_codec, yaml_codec
-from clusterregistry.handlers import tables
-from clusterregistry.handlers.items import PartialObjects, lazy_list, listed_objects, partial_head, single
+from clusterregistry.handlers import list_texts, tables
+from clusterregistry.handlers.items import Form, PartialObjects, lazy_list, listed_objects, partial_head, single
 from clusterregistry.handlers.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, YAML, Representation
 from clusterregistry.handlers.responses import JSON as JSON_TYPE
 from clusterregistry.handlers.responses import PROTOBUF as PROTOBUF_TYPE
 from clusterregistry.handlers.responses import YAML as YAML_TYPE
-from clusterregistry.handlers.responses import Edition, LazyBody, Response, protobuf_body
+from clusterregistry.handlers.responses import Edition, Response, protobuf_body
 from clusterregistry.handlers.scope import Scope
 from clusterregistry.registry.listing import Listed
 from clusterregistry.registry.watching import Encode
+from clusterregistry.registry.workers import LARGE, beside_the_loop
 from clusterregistry.storage.interface import KeyValue
 
 
@@ -35,6 +38,14 @@ def object_response(
         raise errors.failure(406, "NotAcceptable", "content is not a list")
     include = _checked_include(representation, include)
     return _response(status, _object_bytes(scope, kv, representation, include=include), representation)
+
+
+async def large_object_response(
+    scope: Scope, kv: KeyValue, representation: Representation, *, include: str = ""
+) -> Response:
+    """The same for an object whose answer takes long to make. Raises 400 and 406."""
+    work = partial(object_response, scope, kv, representation, include=include)
+    return await beside_the_loop(work, size=len(kv.value))
 
 
 def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
@@ -70,28 +81,41 @@ async def list_response(scope: Scope, listed: Listed, representation: Representa
         detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
         raise errors.failure(406, "NotAcceptable", detail)
     include = _checked_include(representation, include)
-    body = await _list_body(scope, listed, representation, include=include)
+    head, form, tail = _list_parts(scope, listed, representation, include=include)
+    edition = _edition(scope, listed, representation) if representation.kind != TABLE else None
+    body = await lazy_list(head, form, listed.items, tail, edition=edition)
     if representation.media_type == JSON and not representation.pretty:
         return Response(200, JSON_TYPE, body)
-    return _response(200, b"".join(body), representation)
+    if body.length <= LARGE or representation.media_type == PROTOBUF:
+        return _response(200, b"".join(body), representation)
+    items = (form.join(listed.items, index, index + 1).removeprefix(b",") for index in range(len(listed.items)))
+    work = partial(_long_list_response, head + tail, items, representation)
+    return await beside_the_loop(work, size=body.length)
 
 
-async def _list_body(scope: Scope, listed: Listed, representation: Representation, *, include: str) -> LazyBody:
+def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Representation) -> Response:
+    if representation.media_type == YAML:
+        return Response(200, YAML_TYPE, (list_texts.yaml_list(frame, items),))
+    return Response(200, JSON_TYPE, (list_texts.pretty_list(frame, items), b"\n"))
+
+
+def _list_parts(
+    scope: Scope, listed: Listed, representation: Representation, *, include: str
+) -> tuple[bytes, Form, bytes]:
+    """What stands before the items of a list, the form of these, and what stands behind them."""
     version, metadata = representation.version, list_metadata(listed)
     if representation.kind or scope.resource.native:
         metadata = {name: value for name, value in metadata.items() if value != ""}
     if representation.kind == TABLE:
         head = tables.table_head(metadata, version, _columns(scope))
-        rows = tables.Rows(scope, include=include, version=version, now=time.time())
-        return await lazy_list(head, rows, listed.items, b"]}\n")
-    edition = _edition(scope, listed, representation)
+        return head, tables.Rows(scope, include=include, version=version, now=time.time()), b"]}\n"
     if representation.kind:
         head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":['
         head %= (version.encode(), orjson.dumps(metadata))
-        return await lazy_list(head, PartialObjects(scope, version=version), listed.items, b"]}\n", edition=edition)
+        return head, PartialObjects(scope, version=version), b"]}\n"
     head = b'{"apiVersion":"%b","items":[' % scope.group_version.encode()
     tail = b'],"kind":"%b","metadata":%b}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
-    return await lazy_list(head, listed_objects(scope), listed.items, tail, edition=edition)
+    return head, listed_objects(scope), tail
 
 
 def _edition(scope: Scope, listed: Listed, representation: Representation) -> Edition | None:

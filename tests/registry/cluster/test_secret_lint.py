@@ -208,6 +208,20 @@ def test_a_private_key_in_der_is_known_in_base64(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_private_key_in_der_is_known_in_other_letters(form: str) -> None:
+    der = in_der(form)
+    url_safe = base64.urlsafe_b64encode(der).decode()
+    for text in (url_safe, url_safe.rstrip("="), der.hex(), der.hex().upper(), der.hex(":"), der.hex(" ")):
+        assert credential_in(text) == "a private key, encoded"
+        assert config(**{"client-key": text}) == ["spec.authInfo.providers[0].config.client-key"]
+
+
+def test_what_only_begins_like_hexadecimal_is_left_alone() -> None:
+    for text in ("30" + "\N{NO-BREAK SPACE}00" * 60, "30" * 60, "M" + "_-" * 60, "30:" * 60):
+        assert credential_in(text) == ""
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_private_key_in_der_is_no_authority_in_any_mode(form: str) -> None:
     assert "holds a private key" in ca_bundle_error(base64.b64encode(in_der(form)).decode())
     twice = base64.b64encode(base64.b64encode(in_der(form))).decode()
@@ -231,6 +245,8 @@ def test_what_is_public_in_der_gives_no_alarm() -> None:
     ]
     for content in public:
         assert credential_in(base64.b64encode(content).decode()) == ""
+        assert credential_in(base64.urlsafe_b64encode(content).decode()) == ""
+        assert credential_in(content.hex()) == ""
         assert ca_bundle_error(base64.b64encode(content).decode()) == ""
 
 

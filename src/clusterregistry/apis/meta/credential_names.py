@@ -10,13 +10,13 @@ ENDINGS = (
     *("token", "password", "passwd", "pwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
     *("privatekey", "accesskey", "apikey", "keydata", "credential", "bearer", "authorization"),
 )
-"""What such a key ends in, lower case and without separators; ``s`` may follow. ``tokenFile``, ``secretName``,
-``token-url`` do not."""
+"""What such a key ends in, lower case and without separators; ``s`` and digits may follow. ``tokenFile``,
+``secretName``, ``token-url`` do not."""
 
 _SHORT = r"(?<!by)(?<!com)(?<!im)(?<!over)(?<!sur)(?<!tres)(?<!under)pass"
 """An ending too, but also that of common words."""
 
-_ENDING = re.compile(rf"(?:{'|'.join(ENDINGS)}|{_SHORT})s?\Z")
+_ENDING = re.compile(rf"(?:{'|'.join(ENDINGS)}|{_SHORT})s?[0-9]*+\Z")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 

@@ -112,6 +112,9 @@ _KUBECONFIG_USER = re.compile(r"""[\s"'{,](?:token|password)["']?\s{0,9}:\s{0,9}
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{22,}+(?:\s+[A-Za-z0-9+/]++)*+={0,2}")
 """Possibly in lines. The first one is long: words for people, which are such letters too, are not decoded in vain."""
 
+_KEY_IN_OTHER_LETTERS = re.compile(r"M[A-Za-z0-9_-]{58,}={0,2}|30(?:[\s:]?[0-9a-fA-F]{2}){45,}", re.ASCII)
+"""What a key in DER may be in the other base64, or in hexadecimal."""
+
 _BARE_HINTS = tuple((hint, look) for hint, look in _HINTS if hint in ("LS0tLS1CRUdJTi", "AKIA", "ASIA", "AIza"))
 """Of what may stand in text that is base64 as a whole: all other patterns need other letters."""
 
@@ -186,6 +189,8 @@ def _by_content(text: str) -> str:
 
 
 def _encoded_in(text: str) -> str:
+    if _is_key_in_other_letters(text):
+        return "a private key, encoded"
     what = _inside(content_of(text) or _decoded("".join(text.split())))
     return f"{what}, encoded" if what else ""
 
@@ -207,7 +212,18 @@ def _is_encoded(text: str) -> bool:
     if len(text) < _SHORTEST_ENCODED:
         return False
     # Where the length is right, decoding it tells sooner than the pattern, and has often been done already.
-    return (len(text) % 4 == 0 and content_of(text) is not None) or _BASE64.fullmatch(text.strip()) is not None
+    if (len(text) % 4 == 0 and content_of(text) is not None) or _BASE64.fullmatch(text.strip()) is not None:
+        return True
+    return _is_key_in_other_letters(text)
+
+
+def _is_key_in_other_letters(text: str) -> bool:
+    """Whether text is a private key in base64 for URLs or in hexadecimal. DER begins with 30, in base64 with ``M``."""
+    if not text.startswith(("M", "30")) or _KEY_IN_OTHER_LETTERS.fullmatch(text) is None:
+        return False
+    if text[0] == "M":
+        return is_private_key(_decoded(text.replace("-", "+").replace("_", "/")))
+    return is_private_key(bytes.fromhex(text.replace(":", "")))
 
 
 def _is_token_header(encoded: str) -> bool:
