@@ -99,7 +99,7 @@ def _check_name(name: str, *, wanted: str) -> None:
 
 
 def _mend_managed_fields(metadata: Object) -> None:
-    """Who owns what, as every write relies on it. Entries that cannot be understood count as none, as in kube-apiserver."""
+    """Every write relies on them. Entries that cannot be understood count as none, as in kube-apiserver."""
     try:
         metadata["managedFields"] = managed_fields.from_client(metadata["managedFields"])
     except managed_fields.MalformedEntryError:
