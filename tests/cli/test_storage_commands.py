@@ -245,7 +245,38 @@ def test_an_object_that_is_none_is_not_restored(storage: Storage, data: Path, tm
     assert rows(data / "registry.db") == before
 
 
+def test_a_backup_with_an_object_that_cannot_be_read_is_restored_when_that_is_wanted(
+    storage: Storage, data: Path, tmp_path: Path, capsys: Output
+) -> None:
+    """A server serves all but this object. The backup may be the only one, or what was rescued from that server."""
+    change(data / "registry.db", "UPDATE log SET value = x'ff' WHERE revision = 3")
+    assert storage("backup", str(tmp_path / "backup.db")) == 0
+    assert storage("restore", str(tmp_path / "backup.db")) == 3
+    assert "--force restores this one: the server sets aside what cannot be read" in capsys.readouterr().err
+    assert storage("restore", "--force", str(tmp_path / "backup.db")) == 0
+    assert "Restored 3 objects" in capsys.readouterr().out
+
+
+def test_force_does_not_restore_a_file_that_is_damaged(
+    storage: Storage, data: Path, tmp_path: Path, capsys: Output
+) -> None:
+    storage("backup", str(tmp_path / "backup.db"))
+    change(tmp_path / "backup.db", "UPDATE log SET prev_revision = 2 WHERE revision = 3")
+    before = rows(data / "registry.db")
+    assert storage("restore", "--force", str(tmp_path / "backup.db")) == 3
+    assert "--force" not in capsys.readouterr().err
+    assert rows(data / "registry.db") == before
+
+
 # Check and stats
+
+
+def test_objects_that_cannot_be_read_in_a_file_that_is_whole_are_to_be_deleted(
+    storage: Storage, data: Path, capsys: Output
+) -> None:
+    change(data / "registry.db", "UPDATE log SET value = x'ff' WHERE revision = 3")
+    assert storage("check") == 1
+    assert "What to do: the file itself is whole" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--full"]])

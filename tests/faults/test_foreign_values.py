@@ -241,6 +241,21 @@ def test_a_bad_role_or_binding_keeps_nobody_from_starting(
     assert set_aside(third) == 0
 
 
+@NEEDS_ETCD
+def test_a_default_role_or_binding_that_becomes_bad_counts_as_it_comes_with_the_server(replica: Replica) -> None:
+    """As after a start. Without these the health checks, which come without a user, would end the server."""
+    client = replica()
+    anonymous = {"Authorization": None}
+    client.post(BINDINGS, binding("ours", "view", User="nobody")).expect(201)
+    client.get(CLUSTERS, headers=NOBODY).expect(200)
+    name = "system:public-info-viewer"
+    scribble(client, {f"{BINDING_KEYS}{name}": b"bad", f"{ROLE_KEYS}{name}": b"bad", f"{BINDING_KEYS}ours": b"bad"})
+    eventually(lambda: set_aside(client) == 3)
+    assert client.get("/livez", headers=anonymous).status == 200
+    assert client.get("/readyz", headers=anonymous).status == 200
+    client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
+
+
 def turn_a_byte(database: Path, key: str, at: bytes) -> None:
     """As a disk may: in the value of a key, at some text."""
     with closing(sqlite3.connect(database)) as connection, connection:

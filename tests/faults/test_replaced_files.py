@@ -162,5 +162,37 @@ def test_a_server_does_not_start_on_a_log_without_its_database(
     assert after == before
 
 
+def test_a_file_that_is_moved_behind_a_link_without_its_log_is_not_served(program: Program, client: Client) -> None:
+    """SQLite would look for the log beside the file, and find none: all that was written last would be gone."""
+    database, moved = program.data / "registry.db", program.directory / "moved.db"
+    database.rename(moved)
+    database.symlink_to(moved)
+    assert_not_taken(client)
+    program.signal(signal.SIGKILL)
+    program.wait()
+    with pytest.raises(AssertionError, match="the server ended with 3"):
+        program.start()
+    assert "beside the link holds data\nWhat to do: nothing was changed. If the file was moved" in program.logged()
+    (program.data / "registry.db-wal").rename(f"{moved}-wal")
+    with program.start().client() as again:
+        assert names(again.get(CLUSTERS).expect(200)) == ["n0", "n1", "n2", "n3", "n4"]
+        # Now it is the file behind the link that is looked after.
+        again.post(CLUSTERS, cluster("after")).expect(201)
+        Path(f"{moved}-wal").rename(program.directory / "elsewhere")
+        again.post(CLUSTERS, cluster("lost")).refused(503, "ServiceUnavailable")
+        assert again.get("/readyz").status == 500
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_server_does_not_start_on_what_is_no_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    program = Program(tmp_path)
+    program.data.mkdir(mode=0o700)
+    make(program.data / "registry.db")
+    with pytest.raises(AssertionError, match="the server ended with 3"):
+        program.start()
+    assert "registry.db is no regular file, but a directory, a pipe or a device" in program.logged()
+    assert [entry.name for entry in database_files(program.data)] == ["registry.db"]
+
+
 def database_files(data: Path) -> list[Path]:
     return [entry for entry in data.iterdir() if entry.name.startswith("registry.db")]

@@ -160,6 +160,33 @@ def test_a_key_below_another_one_is_no_object() -> None:
         read(to_stored(copy.deepcopy(CLUSTER)), name="below/a")
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "50%"])
+def test_a_name_that_no_request_can_have_is_no_name(name: str) -> None:
+    """No page could go on behind it, and no client could ask for it."""
+    with pytest.raises(CorruptObject, match="no request can name it") as caught:
+        read(with_metadata(name=name), name=name)
+    assert "has to be removed from the storage" in caught.value.reason
+
+
+ENTRY = METADATA["managedFields"][0]
+MALFORMED_ENTRIES: dict[str, Object] = {
+    "no version": {key: value for key, value in ENTRY.items() if key != "apiVersion"},
+    "no operation": {key: value for key, value in ENTRY.items() if key != "operation"},
+    "another operation": {**ENTRY, "operation": "Bpply"},
+    "another form": {**ENTRY, "fieldsType": "FieldsV2"},
+    "a number for fields": {**ENTRY, "fieldsV1": {"f:spec": 5}},
+    "an element that is none": {**ENTRY, "fieldsV1": {"k:{bad": {}}},
+}
+
+
+@pytest.mark.parametrize("entry", MALFORMED_ENTRIES.values(), ids=MALFORMED_ENTRIES.keys())
+def test_managed_fields_that_cannot_be_understood_count_as_none(entry: Object) -> None:
+    """As in kube-apiserver. Every write relies on them, and the object itself is good."""
+    obj = decoded(read(with_metadata(managedFields=[ENTRY, entry])))
+    assert "managedFields" not in obj["metadata"]
+    assert obj["spec"] == CLUSTER["spec"]
+
+
 @pytest.mark.parametrize("rules", [5, {"a": 1}, [5], [{"verbs": "get"}], [{"verbs": [5]}]])
 def test_a_role_whose_rules_are_none_is_refused(rules: Any) -> None:
     with pytest.raises(CorruptObject):

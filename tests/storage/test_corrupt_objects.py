@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from clusterregistry.storage.cacher import Cacher, cache
+from clusterregistry.storage.cacher.corrupt_objects import CorruptObjects
 from clusterregistry.storage.errors import CorruptObject
 from clusterregistry.storage.interface import Event, KeyValue, Page
 from clusterregistry.storage.sqlite import SQLiteStorage
@@ -144,3 +146,15 @@ async def test_a_cache_that_fails_on_an_event_reads_everything_anew(
     assert told == ["/a", "interrupted", "/b", "/c"]
     assert keys(await cacher.list("/")) == ["/a", "/b", "/c"]
     await cacher.close()
+
+
+def test_of_very_many_a_hundred_are_named_and_as_many_when_they_are_mended(caplog: pytest.LogCaptureFixture) -> None:
+    corrupt = CorruptObjects()
+    with caplog.at_level(logging.INFO):
+        for number in range(1000):
+            corrupt.add(CorruptObject(f"/{number}", revision=1, reason="it is bad"))
+        assert len(caplog.records) == 101
+        caplog.clear()
+        for number in range(1000):
+            corrupt.discard(f"/{number}")
+    assert len(caplog.records) == 100

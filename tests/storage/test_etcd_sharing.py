@@ -426,6 +426,7 @@ async def test_a_store_opens_on_an_etcd_that_takes_no_writes(tmp_path: Path) -> 
             await store.create("/b", b"")
         assert "alarm disarm" in caught.value.remedy
         assert "quota of space" in store.problem()
+        assert "etcdctl alarm disarm" in store.problem()
         # Where history ends cannot be known: who resumes from before has to list anew.
         with pytest.raises(RevisionCompacted):
             await store.history("/", after=now - 1)

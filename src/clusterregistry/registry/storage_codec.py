@@ -13,7 +13,9 @@ import orjson
 from clusterregistry.apis.meta import object_meta
 from clusterregistry.apis.meta.field_errors import TYPE_INVALID, shown
 from clusterregistry.apis.meta.json_types import ShapeError
+from clusterregistry.apis.meta.names import path_segment_errors
 from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.apply import managed_fields
 from clusterregistry.registry.definitions import Resource
 from clusterregistry.storage import keys
 from clusterregistry.storage.errors import CorruptObject
@@ -64,14 +66,15 @@ class StorageCodec:
             self._tidy(obj)
         except ShapeError as error:
             raise _Unreadable(_cut(error)) from None
-        if metadata.get("name") != kv.key[self._prefix_length :]:
-            raise _Unreadable(f"it has the name {shown(_cut(metadata.get('name')))}, which is not that of its key")
+        _check_name(metadata.get("name", ""), wanted=kv.key[self._prefix_length :])
         for field in _ALWAYS_SET:
             if field not in metadata:
                 raise _Unreadable(f"its metadata has no {field}")
         if "}" in metadata["uid"] or ("labels" in metadata and orjson.dumps(metadata["labels"]).count(b"}") > 1):
             # Where metadata and labels end is found by the next brace.
             raise _Unreadable("its uid or its labels have braces")
+        if "managedFields" in metadata:
+            _mend_managed_fields(metadata)
         return obj
 
     def _tidy(self, obj: Object) -> None:
@@ -85,6 +88,22 @@ class StorageCodec:
                 # Other rules may have been added since it was written: an object that breaks them is served.
                 if error.reason == TYPE_INVALID:
                     raise _Unreadable(_cut(error))
+
+
+def _check_name(name: str, *, wanted: str) -> None:
+    if name != wanted:
+        raise _Unreadable(f"it has the name {shown(_cut(name))}, which is not that of its key")
+    wrong = path_segment_errors(name) if name else ("may not be empty",)
+    if wrong:  # in a list it would be of no use to clients, and pages could not go on behind it
+        raise _Unreadable(f"no request can name it: its name {wrong[0]}. Its key has to be removed from the storage")
+
+
+def _mend_managed_fields(metadata: Object) -> None:
+    """Every write relies on them. Entries that cannot be understood count as none, as in kube-apiserver."""
+    try:
+        metadata["managedFields"] = managed_fields.from_client(metadata["managedFields"])
+    except managed_fields.MalformedEntryError:
+        del metadata["managedFields"]
 
 
 def _json_object(value: bytes) -> Object:

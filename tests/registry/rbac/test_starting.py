@@ -15,9 +15,10 @@ from clusterregistry.authz.rbac.policy import Policy
 from clusterregistry.registry.rbac import aggregating, starting
 from clusterregistry.storage.errors import StorageUnavailable
 from clusterregistry.storage.interface import Storage
+from clusterregistry.storage.revisions import to_stored
 from clusterregistry.storage.sqlite import SQLiteStorage
 from tests.api.rbac_objects import aggregate, role, rule
-from tests.registry.rbac.keepers import replica
+from tests.registry.rbac.keepers import Keepers, keepers, replica
 from tests.storage.etcd_engine import eventually
 
 READY = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, path="/readyz")
@@ -92,4 +93,58 @@ async def test_aggregation_goes_on_after_a_failure(storage: ReadOnly) -> None:
         await asyncio.wait_for(failed.wait(), 30)
         assert not policy.role("sum")
         storage.refuses = None
+        await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
+
+
+async def store_as_it_is(kept: Keepers, obj: dict[str, Any]) -> None:
+    """As another program could, and no client."""
+    metadata = {**obj["metadata"], "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z"}
+    key, storage = kept.roles.store.prefix + metadata["name"], kept.roles.store.storage
+    present, value = await storage.get(key), to_stored({**obj, "metadata": metadata})
+    if present:
+        await storage.update(key, value, expected=present.revision)
+    else:
+        await storage.create(key, value)
+
+
+NO_OPERATOR = {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]}
+NO_VERBS = {"verbs": [], "apiGroups": ["a"], "resources": ["b"]}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        role("bad") | {"aggregationRule": NO_OPERATOR},
+        role("bad") | {"aggregationRule": {}},
+        aggregate("bad", to="bad"),
+    ],
+)
+async def test_a_role_that_cannot_be_put_together_costs_no_other_its_rules(
+    storage: ReadOnly, bad: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with keepers(storage) as kept:
+        await store_as_it_is(kept, bad)
+        await store_as_it_is(kept, role("part", labels={"to": "bad"}) | {"rules": [NO_VERBS]})
+    policy = Policy()
+    async with replica(storage, policy) as kept:
+        assert policy.role("view")
+        assert f"what is stored under '{kept.roles.store.prefix}bad'" in caplog.text
+        assert "What to do" in caplog.text
+        await kept.roles.create(aggregate("sum", to="sum"), manager="test")
+        await kept.roles.create(role("other-part", rule("get"), labels={"to": "sum"}), manager="test")
+        await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
+        assert caplog.text.count(f"what is stored under '{kept.roles.store.prefix}bad'") == 1
+
+
+async def test_a_default_role_that_cannot_be_repaired_keeps_no_other_from_being_written(
+    storage: ReadOnly, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with keepers(storage) as kept:
+        await store_as_it_is(kept, role("system:discovery") | {"rules": [NO_VERBS]})
+    policy = Policy()
+    async with replica(storage, policy) as kept:
+        assert f"'{kept.roles.store.prefix}system:discovery' cannot be repaired" in caplog.text
+        assert policy.role("view")
+        await kept.roles.create(aggregate("sum", to="sum"), manager="test")
+        await kept.roles.create(role("part", rule("get"), labels={"to": "sum"}), manager="test")
         await eventually(lambda: bool(policy.role("sum")), seconds=30.0)

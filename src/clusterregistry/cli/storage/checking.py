@@ -11,13 +11,19 @@ from clusterregistry.cli import exits
 from clusterregistry.cli.printing import complain, say
 from clusterregistry.cli.storage import command_lines
 from clusterregistry.cli.storage.command_lines import Operands
-from clusterregistry.cli.storage.objects import object_problem
+from clusterregistry.cli.storage.objects import ObjectCheck
 from clusterregistry.cli.storage.progress import Progress, counted
 from clusterregistry.options.fields import option
 from clusterregistry.options.kinds import BOOLEAN
 
 MOST_LINES = 100
 """Of problems: who has more of them needs a backup and not a longer list."""
+
+_OF_FILE = "stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept"
+_OF_OBJECTS = (
+    "the file itself is whole, and a server serves the other objects. Delete these through the API (kubectl delete "
+    "cluster NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +38,14 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     given = command_lines.read(arguments, environ, own=CheckOptions, operands=Operands(most=1))
     from clusterregistry.storage.sqlite import checking  # noqa: PLC0415 - not for a mistyped flag
 
-    path = given.file
+    path, checked = given.file, ObjectCheck()
     found = checking.problems(
-        path, full=given.own.full, value_problem=object_problem, progress=Progress("checked", "revisions")
+        path, full=given.own.full, value_problem=checked, progress=Progress("checked", "revisions")
     )
     lines = list(islice(found, MOST_LINES + 1))
-    return _report(path, lines) if lines else _praise(path)
+    if not lines:
+        return _praise(path)
+    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else _OF_FILE)
 
 
 def _praise(path: Path) -> int:
@@ -49,11 +57,11 @@ def _praise(path: Path) -> int:
     return exits.OK
 
 
-def _report(path: Path, lines: Sequence[str]) -> int:
+def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
     say(*lines[:MOST_LINES])
     count = f"more than {MOST_LINES}" if len(lines) > MOST_LINES else str(len(lines))
     complain(
         f"{path}: {count} problem{'s' if len(lines) > 1 else ''} found.",
-        "What to do: stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept.",
+        f"What to do: {remedy}.",
     )
     return exits.FOUND

@@ -34,11 +34,6 @@ ALIASES = {"o": "output", "from": "source", "to": "target"}
 """Flags that cannot be the name of a field."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoOptions:
-    """For a command without options of its own."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine(Generic[T]):
     """What was asked for: a command's own options, its operands, and the server's options that tell where data is."""

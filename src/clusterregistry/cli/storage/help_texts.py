@@ -7,9 +7,10 @@ from typing import Any
 
 from clusterregistry.cli.storage.backing_up import BackupOptions
 from clusterregistry.cli.storage.checking import CheckOptions
-from clusterregistry.cli.storage.command_lines import SERVER_FLAGS, NoOptions, shown_flag
+from clusterregistry.cli.storage.command_lines import SERVER_FLAGS, shown_flag
 from clusterregistry.cli.storage.copying import ETCD_FLAGS, CopyOptions
 from clusterregistry.cli.storage.measuring import StatsOptions
+from clusterregistry.cli.storage.restoring import RestoreOptions
 from clusterregistry.options.fields import Option, options_of
 from clusterregistry.options.groups import BY_FLAG
 
@@ -121,7 +122,7 @@ Examples:
 
 _TEXTS: dict[str, tuple[str, type[Any]]] = {
     "backup": (_BACKUP, BackupOptions),
-    "restore": (_RESTORE, NoOptions),
+    "restore": (_RESTORE, RestoreOptions),
     "check": (_CHECK, CheckOptions),
     "stats": (_STATS, StatsOptions),
     "copy": (_COPY, CopyOptions),

@@ -8,6 +8,18 @@ _SLOT = b"\n"
 """Where the resource version belongs; see ``storage.revisions``."""
 
 
+class ObjectCheck:
+    """``object_problem``, and how many it has found."""
+
+    def __init__(self) -> None:
+        self.found = 0
+
+    def __call__(self, key: str, value: bytes) -> str:
+        problem = object_problem(key, value)
+        self.found += bool(problem)
+        return problem
+
+
 def object_problem(key: str, value: bytes) -> str:
     """What is wrong with the value of a key; empty when it is an object of that name."""
     import orjson  # noqa: PLC0415 - answers to a mistyped command come without it

@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from clusterregistry.cli import exits
 from clusterregistry.cli.printing import say
 from clusterregistry.cli.storage import command_lines
-from clusterregistry.cli.storage.command_lines import NoOptions, Operands
-from clusterregistry.cli.storage.objects import object_problem
+from clusterregistry.cli.storage.command_lines import Operands
+from clusterregistry.cli.storage.objects import ObjectCheck
 from clusterregistry.cli.storage.progress import Progress, counted
+from clusterregistry.options.fields import option
+from clusterregistry.options.kinds import BOOLEAN
+from clusterregistry.storage.errors import StorageUnavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOptions:
+    force: bool = option(
+        False, kind=BOOLEAN, help="Restore FILE even if objects in it cannot be read; the server sets these aside."
+    )
+
+
+_AS_IT_IS = (
+    "If there is none, --force restores this one: the server sets aside what cannot be read, and serves the rest"
+)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Raises OptionsError, and StorageUnavailable when nothing was restored."""
     wanted = Operands(least=1, most=1, missing="name the FILE that is to be restored")
-    given = command_lines.read(arguments, environ, own=NoOptions, operands=wanted)
+    given = command_lines.read(arguments, environ, own=RestoreOptions, operands=wanted)
     from clusterregistry.storage.sqlite import checking, measuring, restoring  # noqa: PLC0415 - not for a mistyped flag
 
     (backup,) = given.operands
-    restored = restoring.restore(
-        backup,
-        given.database,
-        now=datetime.now(UTC),
-        check=partial(
-            checking.problems, full=True, value_problem=object_problem, progress=Progress("checked", "revisions")
-        ),
-        progress=Progress("restored", "pages of the database"),
-    )
+    checked = ObjectCheck()
+    value_problem = _any_value if given.own.force else checked
+    try:
+        restored = restoring.restore(
+            backup,
+            given.database,
+            now=datetime.now(UTC),
+            check=partial(
+                checking.problems, full=True, value_problem=value_problem, progress=Progress("checked", "revisions")
+            ),
+            progress=Progress("restored", "pages of the database"),
+        )
+    except StorageUnavailable as error:
+        if not checked.found:
+            raise
+        raise StorageUnavailable(str(error), remedy=f"{error.remedy}. {_AS_IT_IS}") from None
     holds = measuring.measure(given.database)
     say(f"Restored {counted(sum(holds.objects.values()), 'object')} to {given.database}.")
     if restored.kept:
@@ -39,6 +62,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
     )
     return exits.OK
+
+
+def _any_value(_key: str, _value: bytes) -> str:
+    """The server looks at each value itself."""
+    return ""
 
 
 def _next_steps(*, certificates: bool) -> list[str]:

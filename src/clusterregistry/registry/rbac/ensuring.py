@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,13 +15,15 @@ from clusterregistry.apis.meta.errors import APIError
 from clusterregistry.authz.rbac.policy import Binding, Policy
 from clusterregistry.authz.rbac.rules import rules_from_wire
 from clusterregistry.registry.rbac.default_objects import default_bindings, default_roles
-from clusterregistry.registry.rbac.keeping import Keeper
+from clusterregistry.registry.rbac.keeping import Change, Keeper
 from clusterregistry.registry.rbac.repairing import left_alone, repaired_binding, repaired_role
 
 Object = dict[str, Any]
 Repaired = Callable[[Object, Object], Object]
 
 MANAGER = "clusterregistry"
+
+_log = logging.getLogger(__name__)
 
 _ATTEMPTS = 100
 """Others would have to remove and make an object anew each time."""
@@ -57,18 +60,29 @@ async def _ensure_all(keeper: Keeper, wanted: Sequence[Object], repaired: Repair
 async def _ensure(keeper: Keeper, wanted: Object, *, repaired: Repaired) -> None:
     """Repairs or creates one object, whatever others do to it meanwhile.
 
-    One that is stored and cannot be read is left for a person to delete. The log has named it.
+    One that is stored and cannot be read is left for a person to delete. The log has named it. So is one that cannot
+    be repaired, since another program wrote what could not be written here.
     """
     name = wanted["metadata"]["name"]
     for _ in range(_ATTEMPTS):
         if keeper.store.prefix + name in keeper.store.corrupt:
             return
         with _expecting("NotFound"):
-            await keeper.change(name, lambda present: repaired(present, wanted), manager=MANAGER)
+            await _repair(keeper, name, lambda present: repaired(present, wanted))
             return
         with _expecting("AlreadyExists"):
             await keeper.create({**wanted, "metadata": {**wanted["metadata"]}}, manager=MANAGER)
             return
+
+
+async def _repair(keeper: Keeper, name: str, change: Change) -> None:
+    try:
+        await keeper.change(name, change, manager=MANAGER)
+    except APIError as error:
+        if error.reason != "Invalid":
+            raise
+        key = keeper.store.prefix + name
+        _log.error("what is stored under %r cannot be repaired: %s. What to do: delete it, and start anew", key, error)
 
 
 async def _remove_bindings_of_other_roles(bindings: Keeper) -> None:

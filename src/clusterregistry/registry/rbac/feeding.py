@@ -1,7 +1,8 @@
 """Keeps a policy in step with the roles and bindings that are stored, so that no decision has to read them.
 
 A role or binding that the policy cannot take gives nothing to anybody, and keeps neither the others from counting nor
-the server from starting.
+the server from starting. One of the default ones that cannot be read any longer counts as it comes with the server, as
+it does after a start: without it nobody could ask for the health checks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 from clusterregistry.authz.rbac.policy import Binding, Policy
 from clusterregistry.authz.rbac.rules import rules_from_wire
 from clusterregistry.registry.objects import decoded, name_of
+from clusterregistry.registry.rbac.default_objects import default_bindings, default_roles
 from clusterregistry.registry.store import Store
 from clusterregistry.storage.interface import Event, Interrupted, KeyValue
 
 Object = dict[str, Any]
 _Take = Callable[[str, Object, int], None]
 _Drop = Callable[[str, int], None]
+_Defaults = Callable[[], Sequence[Object]]
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +46,8 @@ async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[],
         policy.begin_anew(max(roles.storage.revision, bindings.storage.revision))
 
     ends = [
-        await _follow(roles, take_role, drop_role, interrupted=begin_anew),
-        await _follow(bindings, take_binding, drop_binding, interrupted=begin_anew),
+        await _follow(roles, take_role, drop_role, defaults=default_roles, interrupted=begin_anew),
+        await _follow(bindings, take_binding, drop_binding, defaults=default_bindings, interrupted=begin_anew),
     ]
 
     async def wait_for(revision: int) -> None:
@@ -61,7 +64,9 @@ async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[],
     return end
 
 
-async def _follow(store: Store, take: _Take, drop: _Drop, *, interrupted: Interrupted) -> Callable[[], None]:
+async def _follow(
+    store: Store, take: _Take, drop: _Drop, *, defaults: _Defaults, interrupted: Interrupted
+) -> Callable[[], None]:
     """Hands on every object that is there, and every change from then on."""
 
     def hand_on(kv: KeyValue) -> None:
@@ -71,12 +76,20 @@ async def _follow(store: Store, take: _Take, drop: _Drop, *, interrupted: Interr
             _log.error("what is stored under %r gives no rights, for it cannot be understood: %r", kv.key, error)
             drop(name_of(kv), kv.revision)
 
+    def hand_on_gone(name: str, revision: int) -> None:
+        unreadable = store.prefix + name in store.corrupt
+        default = next((each for each in defaults() if each["metadata"]["name"] == name), None) if unreadable else None
+        if default:
+            take(name, default, revision)
+        else:
+            drop(name, revision)
+
     def sink(events: Sequence[Event]) -> None:
         for event in events:
             if event.current:
                 hand_on(event.current)
             else:
-                drop(event.key.removeprefix(store.prefix), event.revision)
+                hand_on_gone(event.key.removeprefix(store.prefix), event.revision)
 
     # Subscribed first: what changes while the list is read comes twice rather than not at all.
     subscription = store.storage.subscribe(store.prefix, sink, interrupted=interrupted)

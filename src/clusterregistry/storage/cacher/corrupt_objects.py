@@ -56,7 +56,7 @@ class CorruptObjects(Mapping[str, Finding]):
 
     def discard(self, key: str) -> None:
         """The key is gone, or can be read again."""
-        if self._findings.pop(key, None) is not None:
+        if self._findings.pop(key, None) is not None and len(self._findings) < _NAMED:
             _log.info("what was set aside under %r is gone, or can be read again", key)
 
     def clear(self) -> None:

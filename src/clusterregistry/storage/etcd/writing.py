@@ -135,7 +135,7 @@ class Writer:
             seconds = ATTEMPT_SECONDS if again else _WRITE_SECONDS
             answer = await self._endpoints.call("txn", request, again=again, seconds=seconds)
         except StorageUnavailable as error:
-            self._note(str(error))
+            self._note(f"{error}; {error.remedy}" if error.remedy else str(error))
             raise
         self.problem = ""
         return answer

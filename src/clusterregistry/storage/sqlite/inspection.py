@@ -20,12 +20,36 @@ _LOG_HEADER_BYTES = 32
 """Of a write-ahead log. One that is not longer holds nothing."""
 
 
+def behind_link(path: Path) -> Path:
+    """The file that a link stands for, or the path itself. Raises StorageUnavailable for a log beside a link.
+
+    SQLite has its log beside the file. One beside the link is from before the file was moved, and has its newest data.
+    """
+    if not path.is_symlink():
+        return path
+    file, log = path.resolve(), Path(f"{path}-wal")
+    if file != path and _size(log) > _LOG_HEADER_BYTES:
+        raise StorageUnavailable(
+            f"{path} is a link to {file}, but the write-ahead log {log} beside the link holds data",
+            remedy=(
+                f"nothing was changed. If the file was moved without its log, move the log to {file}-wal. Otherwise "
+                "move it away"
+            ),
+        )
+    return file
+
+
 def inspect(path: Path) -> None:
     """Raises StorageUnavailable when a server must not open the file. Blocks; not for the loop's thread.
 
     A small file is also looked through for damage. For a large one that is done while it is served.
     """
     with translated(path):
+        if path.exists() and not path.is_file():
+            raise StorageUnavailable(
+                f"{path} is no regular file, but a directory, a pipe or a device",
+                remedy="nothing was changed; move it away, or name another --data-dir",
+            )
         check_log_has_database(path)
         # A crash while the file was made leaves a journal: SQLite undoes that, and has then seen nothing of ours.
         if not _size(path) or _size(Path(f"{path}-journal")):

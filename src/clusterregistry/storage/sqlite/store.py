@@ -16,7 +16,7 @@ from clusterregistry.storage.publishing import Publisher
 from clusterregistry.storage.sqlite import schema
 from clusterregistry.storage.sqlite.checking import check_at_start
 from clusterregistry.storage.sqlite.failures import translated
-from clusterregistry.storage.sqlite.inspection import inspect
+from clusterregistry.storage.sqlite.inspection import behind_link, inspect
 from clusterregistry.storage.sqlite.live_keys import LiveKeys
 from clusterregistry.storage.sqlite.locking import FileLock
 from clusterregistry.storage.sqlite.reading import Readers
@@ -50,6 +50,8 @@ class SQLiteStorage:
     @classmethod
     async def open(cls, path: Path) -> SQLiteStorage:
         """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
+        with translated(path):
+            path = behind_link(path)
         loop = asyncio.get_running_loop()
         storage = cls(path, await loop.run_in_executor(None, _open, path))
 

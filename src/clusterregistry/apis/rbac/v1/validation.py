@@ -24,7 +24,7 @@ def validate_cluster_role(role: Object) -> list[FieldError]:
         error for index, rule in enumerate(role["rules"] or ()) for error in _rule_errors(rule, f"rules[{index}]")
     ]
     aggregation = role.get("aggregationRule")
-    return errors if aggregation is None else errors + list(_aggregation_errors(aggregation))
+    return errors if aggregation is None else errors + list(aggregation_errors(aggregation))
 
 
 def validate_cluster_role_binding(binding: Object) -> list[FieldError]:
@@ -57,7 +57,8 @@ def _rule_errors(rule: Object, field: str) -> Iterator[FieldError]:
         yield field_errors.required(f"{field}.resources", "resource rules must supply at least one resource")
 
 
-def _aggregation_errors(aggregation: Object) -> Iterator[FieldError]:
+def aggregation_errors(aggregation: Object) -> Iterator[FieldError]:
+    """What is wrong with an ``aggregationRule``."""
     field = "aggregationRule.clusterRoleSelectors"
     selectors = aggregation.get("clusterRoleSelectors", ())
     if not selectors:
