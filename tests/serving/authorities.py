@@ -72,6 +72,7 @@ def root(directory: Path, name: str, *, subject: str = "") -> Holder:
     directory.mkdir(parents=True, exist_ok=True)
     made = Holder(directory, name)
     openssl("req", "-x509", "-newkey", *EC, "-nodes", "-keyout", made.key, "-out", made.certificate,
-            "-subj", subject or f"/CN={name}", "-days", "10")  # fmt: skip
+            "-subj", subject or f"/CN={name}", "-days", "10",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
     (directory / f"{name}.root").touch()
     return made
