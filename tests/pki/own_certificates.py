@@ -7,7 +7,9 @@ from pathlib import Path
 from clusterregistry.pki.own_certificate import OwnCertificate
 from tests.serving.authorities import EC, Holder, openssl
 
-FOR_SERVERS = "subjectAltName=IP:127.0.0.1,DNS:registry.example.com\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\n"
+FOR_SERVERS = (
+    "subjectAltName=IP:127.0.0.1,DNS:registry.example.com\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\n"
+)
 """Clients in Python 3.13 and newer want to see the identifier of the authority."""
 
 
