@@ -98,7 +98,7 @@ class Recognition(Generic[T]):
         clock: Callable[[], float] = time.time,
         level: int = logging.INFO,
     ) -> None:
-        """``purpose`` is what such a certificate makes somebody, for the log; ``level`` that of a refusal there."""
+        """``purpose`` names what such a certificate is for in the log; ``level`` is that of a refusal."""
         self._authorities = authorities
         self._read = read
         self._purpose, self._level = purpose, level
@@ -158,7 +158,7 @@ def _named(chain: Chain) -> str:
     from cryptography import x509  # noqa: PLC0415
 
     try:
-        return f" of {x509.load_der_x509_certificate(chain[0]).subject.rfc4514_string() or 'nobody'}"
+        return f" of {x509.load_der_x509_certificate(chain[0]).subject.rfc4514_string() or 'an empty subject'}"
     except Exception:  # noqa: BLE001 - the library has no common error type for what is malformed
         return ""
 

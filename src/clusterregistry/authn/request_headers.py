@@ -132,4 +132,4 @@ def _texts(values: Sequence[str]) -> list[str]:
 
 
 def _not_text() -> CredentialRefused:
-    return CredentialRefused(lambda: "user whom a front proxy names: the headers are not UTF-8 text")
+    return CredentialRefused(lambda: "user named by a front proxy: the headers are not UTF-8 text")
