@@ -13,6 +13,8 @@ from tests.storage.etcd_servers import NEEDS_ETCD
 
 MEMORY = FIGURES[0]
 SECONDS, RATE = 30.0, 400.0
+MOST_MEMORY = 10_000.0
+"""Kilobytes."""
 
 
 def samples(*, growth: float, noise: float, seconds: int = 1800) -> list[tuple[float, float]]:
@@ -45,4 +47,9 @@ def test_noise_is_no_leak(noise: float) -> None:
 async def test_a_server_under_load_does_not_grow_beyond_doubt(engine: str, tmp_path: Path) -> None:
     soaked = await soak.soak(tmp_path, Plan(engine=engine, seconds=SECONDS, objects=200, rate=RATE), say=print)
     assert soaked.writes > 500
-    assert soaked.passed, soak.report(engine, soaked)
+    assert not soaked.surprises, soak.report(engine, soaked)
+    assert not soaked.tracebacks, soak.report(engine, soaked)
+    memory, *others = soaked.slopes
+    assert not [each for each in others if each.grows], soak.report(engine, soaked)
+    # Half a minute says little of memory, which is still finding its place: only a leak of a kilobyte a write shows.
+    assert (memory.per_hour - memory.doubt) * memory.hours < MOST_MEMORY, soak.report(engine, soaked)

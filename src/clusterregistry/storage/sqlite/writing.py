@@ -109,6 +109,11 @@ class Writer:
         """Returns once a commit has gone over those that failed, at once when none has. Raises StorageUnavailable."""
         if self.certain:
             return
+        if self._probe is not None and not self._probe.done():
+            with suppress(StorageUnavailable):  # it began before this call, maybe before the cause was removed
+                await asyncio.shield(self._probe)
+        if self.certain:
+            return
         try:
             await asyncio.shield(self._try_again())
         except StorageUnavailable as error:
