@@ -100,8 +100,9 @@ def test_without_descriptors_who_comes_is_closed_and_not_left_waiting(tmp_path: 
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (program.descriptors() + 3, hard))
         with Crowd(program) as crowd:
             welcome = [crowd.add("127.0.0.1") for _ in range(30)]  # each is answered: an open one, or closed at once
-            assert 0 < welcome.count(True) <= 3
-            assert not any(welcome[3:])
+            # Three are free, and a fourth if the probe for readiness still held one when they were counted.
+            assert 0 < welcome.count(True) <= 4
+            assert not any(welcome[4:])
         wait_until(lambda: "Too many open files, ulimit -n): turned away" in program.logged())
         with Crowd(program) as crowd:  # those that were served have left
             crowd.fill("127.0.0.1", 1)
