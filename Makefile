@@ -69,7 +69,7 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
 	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
 	@echo "    (make skew: on every kube-apiserver that is pinned)"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/e2e tests/crinit $(ARGS)
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit $(ARGS)
 
 .PHONY: skew
 skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
@@ -132,24 +132,24 @@ bench-instructions: setup ## Count the processor's instructions of requests, wit
 
 .PHONY: budgets
 budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
-	@$(BIN)/python -m tests.performance $(ARGS)
+	@$(BIN)/python -m tests.system.performance $(ARGS)
 
 .PHONY: coverage-access
 coverage-access: setup ## Check that every branch of authentication and authorization is tested
-	$(BIN)/python -m pytest -q -n 2 tests/authn tests/authz --cov=clusterregistry.authn --cov=clusterregistry.authz \
+	$(BIN)/python -m pytest -q -n 2 tests/apiserver/authn tests/apiserver/authz --cov=clusterregistry.apiserver.authn --cov=clusterregistry.apiserver.authz \
 	  --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 .PHONY: crash-test
 crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
 	@echo "==> Killing the server in the midst of its work, again and again"
-	@$(BIN)/python -m tests.faults.crashing $(ARGS)
+	@$(BIN)/python -m tests.system.faults.crashing $(ARGS)
 
 .PHONY: fault-test
 fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARGS='--seconds 300 --seed 7'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5
 	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
 	@echo "==> Harming three members of etcd and two replicas under load"
-	@$(BIN)/python -m tests.faults.striking $(ARGS)
+	@$(BIN)/python -m tests.system.faults.striking $(ARGS)
 
 .PHONY: hostile-bodies
 hostile-bodies: setup ## Measure what the worst bodies of each format cost the server; ARGS='--only yaml'
@@ -158,7 +158,7 @@ hostile-bodies: setup ## Measure what the worst bodies of each format cost the s
 .PHONY: soak
 soak: setup ## Put a server under steady load for an hour on each engine and look for growth; ARGS='--minutes 5 --engine sqlite'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5
-	@$(BIN)/python -m tests.faults.soak $(ARGS)
+	@$(BIN)/python -m tests.system.faults.soak $(ARGS)
 
 .PHONY: conformance
 conformance: setup ## Compare with kube-apiserver's recorded answers; ARGS=--quick is shorter

@@ -11,13 +11,13 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.api.clients import Client, empty
-from tests.api.in_process import InProcess, InProcessClient
-from tests.api.objects import CLUSTERS
-from tests.faults import disks
-from tests.serving.programs import Program
+from tests.apiserver.api.clients import Client, empty
+from tests.apiserver.api.in_process import InProcess, InProcessClient
+from tests.apiserver.api.objects import CLUSTERS
+from tests.apiserver.server.programs import Program
+from tests.apiserver.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
 from tests.sharing_out import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from tests.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
+from tests.system.faults import disks
 
 __all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]  # pytest finds them here
 
@@ -45,7 +45,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 
 def pytest_sessionfinish() -> None:
     """Ends the etcd that tests share: processes that run a part of the tests end without ``atexit``."""
-    if engine := sys.modules.get("tests.storage.etcd_engine"):
+    if engine := sys.modules.get("tests.apiserver.storage.etcd_engine"):
         engine.SERVER.end()
 
 

@@ -18,12 +18,12 @@ _SPLIT = re.compile(r"tests/conformance/(?:test_kubectl_transcripts|test_recorde
 
 SLOW = (
     "tests/conformance/test_kubectl_transcripts.py",
-    "tests/faults/test_crashes.py",
-    "tests/faults/test_strikes.py",
+    "tests/system/faults/test_crashes.py",
+    "tests/system/faults/test_strikes.py",
     "tests/docs/test_tutorial.py",
     "tests/conformance/test_recorded_cases.py",
-    "tests/access/test_matrix.py",
-    "tests/performance/test_growth.py",
+    "tests/system/access/test_matrix.py",
+    "tests/system/performance/test_growth.py",
 )
 """Files that take the longest, the slowest first: `pytest --durations=50` tells."""
 

@@ -21,20 +21,20 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from clusterregistry.authn import union
-from clusterregistry.authn.certificates import Authorities
-from clusterregistry.authn.tokenfile import TokenFile
-from clusterregistry.authz import modes
-from clusterregistry.authz.rbac.policy import Binding, Policy, Subject
-from clusterregistry.authz.rbac.rules import Rule
-from clusterregistry.handlers import request_info
-from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Response
-from clusterregistry.pki import issuing
-from clusterregistry.serving.fairness import Seats
-from clusterregistry.serving.filters import authentication, authorization, impersonation, in_flight
-from clusterregistry.serving.interface import Handler
-from clusterregistry.serving.metrics import RequestMetrics
+from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apiserver.authn import union
+from clusterregistry.apiserver.authn.certificates import Authorities
+from clusterregistry.apiserver.authn.token_file import TokenFile
+from clusterregistry.apiserver.authz import modes
+from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
+from clusterregistry.apiserver.authz.rbac.rules import Rule
+from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
+from clusterregistry.apiserver.filters.fairness import Seats
+from clusterregistry.apiserver.filters.interface import Handler
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Response
+from clusterregistry.apiserver.metrics import RequestMetrics
 
 GOAL = 25.0
 CALLS = 2000
@@ -117,9 +117,9 @@ def chain(directory: Path, clients: Authorities) -> Handler:
 def certificate(user: str) -> tuple[str, bytes]:
     """An authority as PEM, and a certificate of its own for a user as DER."""
     now = time.time()
-    authority = issuing.new_authority(issuing.new_key(), now=now)
-    pem = issuing.client_certificate(authority, issuing.new_key(), user=user, group="", now=now).decode()
-    return issuing.certificate_pem(authority.certificate).decode(), ssl.PEM_cert_to_DER_cert(pem)
+    authority = issuer.new_authority(issuer.new_key(), now=now)
+    pem = issuer.client_certificate(authority, issuer.new_key(), user=user, group="", now=now).decode()
+    return issuer.certificate_pem(authority.certificate).decode(), ssl.PEM_cert_to_DER_cert(pem)
 
 
 def requests(case: Case, der: bytes) -> list[Request]:

@@ -3,8 +3,8 @@
     make bench-apply
     make bench-apply ARGS='--profile --only "apply: the same"'   # where the time goes
 
-Only the work of ``clusterregistry.apply`` is measured: no HTTP, no validation, no storage. The figure is the best of
-several rounds, for anything else that runs on the machine only adds to it. Exit status 1 when a goal is missed.
+Only the work of ``apimachinery.fieldmanager`` is measured: no HTTP, no validation, no storage. The figure is the best
+of several rounds, for anything else that runs on the machine only adds to it. Exit status 1 when a goal is missed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from clusterregistry.apply.ownership import Ownership
-from clusterregistry.handlers.scope import ownerships
+from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
+from clusterregistry.apiserver.endpoints.request_scope import ownerships
 from clusterregistry.registry.cluster import cluster_resource
 
 Object = dict[str, Any]

@@ -4,7 +4,7 @@
     make bench-instructions ARGS='create patch'   # some of the paths; table is a list of 100 objects as kubectl asks
 
 The server runs in process, on SQLite and without sockets: its whole chain, and 16 requests under way at a time. Unlike
-the operations of ``tests/performance`` this sees what happens inside of C functions, so it is what to look at when
+the operations of the performance tests this sees what happens inside of C functions, so it is what to look at when
 something is to become cheaper; unlike time it knows nothing of caches, sockets and the disk, for which there is
 ``make bench``.
 """
@@ -29,11 +29,11 @@ import uvloop
 
 from benchmarks import objects
 from benchmarks.objects import APPLY_PATCH, JSON, MERGE_PATCH, PATH, name_of
-from clusterregistry.handlers.requests import Request
-from clusterregistry.handlers.responses import Response
-from clusterregistry.options import load
-from clusterregistry.serving import app
-from clusterregistry.serving.interface import Handler, answered
+from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.filters.interface import Handler, answered
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Response
+from clusterregistry.apiserver.options import load
 
 PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply")
 CLUSTERS = 100

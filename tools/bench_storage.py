@@ -27,13 +27,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clusterregistry.handlers.scope import ownerships
+from clusterregistry.apiserver.endpoints.request_scope import ownerships
+from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import location as locations
+from clusterregistry.apiserver.storage.interface import Event, Storage
+from clusterregistry.apiserver.storage.location import EtcdLocation, Location
+from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.registry.cluster import cluster_resource
-from clusterregistry.storage import keys, locations
-from clusterregistry.storage.interface import Event, Storage
-from clusterregistry.storage.locations import EtcdLocation, Location
-from clusterregistry.storage.revisions import to_stored
-from tests.storage.etcd_servers import EtcdCluster, Settings
+from tests.apiserver.storage.etcd_servers import EtcdCluster, Settings
 from tools import live_server
 from tools.bench_apply import Object, live_object
 

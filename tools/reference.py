@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from clusterregistry.apiserver.options import reference
 from clusterregistry.crinit import reference as crinit_reference
-from clusterregistry.options import reference
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "flags.md"
 CRINIT_PAGE = PAGE.with_name("crinit.md")

@@ -1,7 +1,7 @@
 """Runs the tests marked ``skew`` behind every kube-apiserver that is pinned, and writes down what works: ``make skew``.
 
-Writes tests/e2e/skew.json, and docs/reference/version-skew.md from it. A capability that does not work is a result too:
-it is in both, and the exit status is 1.
+Writes tests/system/e2e/skew.json, and docs/reference/version-skew.md from it. A capability that does not work is a
+result too: it is in both, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.e2e.real_programs import ETCD_PROGRAM, HELM_PROGRAM, KUBECTLS, WANTED
-from tests.e2e.recording import MARK, OUTCOMES
+from tests.system.e2e.real_programs import ETCD_PROGRAM, HELM_PROGRAM, KUBECTLS, WANTED
+from tests.system.e2e.recording import MARK, OUTCOMES
 from tools import programs, skew_page
 from tools.skew_page import Outcomes, Skew, Tried
 
-_TESTS = ("tests/e2e", "tests/crinit")
+_TESTS = ("tests/system/e2e", "tests/crinit")
 _HOST_FAMILY = "kube-apiserver-"
 _RAN = (0, 1)
 """The exit statuses with which pytest has run all tests, some of which may have failed."""
@@ -67,7 +67,7 @@ def outcomes(host: str) -> Outcomes:
         # Without other programs that somebody has named: the pinned ones are to be tried.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("E2E_")}
         environ = {**inherited, WANTED: "1", "E2E_HOST": host, OUTCOMES: str(file)}
-        command = [sys.executable, "-m", "pytest", "-p", "tests.e2e.recording", "-m", MARK, *_TESTS]
+        command = [sys.executable, "-m", "pytest", "-p", "tests.system.e2e.recording", "-m", MARK, *_TESTS]
         done = subprocess.run(command, check=False, env=environ)
         if done.returncode not in _RAN:
             raise programs.ProgramError(f"the tests behind {host} did not run: pytest ended with {done.returncode}")

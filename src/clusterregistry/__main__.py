@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from clusterregistry.cli.entry import run
+from clusterregistry.registry.entry import run
 
 run()

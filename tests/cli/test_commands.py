@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from clusterregistry import __version__
-from clusterregistry.cli import servers
-from clusterregistry.cli.main import COMMANDS, main
-from clusterregistry.options import flags, scope
+from clusterregistry.apiserver.cli import server
+from clusterregistry.apiserver.options import flags, scope
+from clusterregistry.registry.main import COMMANDS, main
 
 Output = pytest.CaptureFixture[str]
 
@@ -146,8 +146,8 @@ def test_the_module_runs_like_the_program() -> None:
 
 def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
     program = (
-        "import sys; from clusterregistry.cli.main import main; main(['standalone', '--zzz'], {}); "
-        "heavy = {'httptools', 'uvloop', 'cryptography', 'yaml', 'clusterregistry.serving.running'}; "
+        "import sys; from clusterregistry.registry.main import main; main(['standalone', '--zzz'], {}); "
+        "heavy = {'httptools', 'uvloop', 'cryptography', 'yaml', 'clusterregistry.apiserver.lifecycle'}; "
         "heavy &= set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"
     )
@@ -157,10 +157,11 @@ def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
 
 def test_a_server_starts_without_the_parts_that_few_servers_use_or_that_can_wait() -> None:
     program = (
-        "import sys; import clusterregistry.serving.running; "
+        "import sys; import clusterregistry.apiserver.lifecycle; "
         "heavy = {'yaml', 'hpack', 'cryptography', 'google.protobuf', 'prometheus_client', 'email', 'tempfile', "
-        "'clusterregistry.audit.trails', 'clusterregistry.discovery', 'clusterregistry.serving.delegation', "
-        "'clusterregistry.webhooks', 'clusterregistry.authn.oidc.issuer'}; "
+        "'clusterregistry.apiserver.audit.trail', 'clusterregistry.apiserver.discovery', "
+        "'clusterregistry.apiserver.delegated_auth', "
+        "'clusterregistry.apiserver.webhooks', 'clusterregistry.apiserver.authn.oidc.issuer'}; "
         "heavy &= set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"
     )
@@ -174,7 +175,7 @@ def test_all_problems_with_options_are_printed_and_nothing_starts(
     def must_not_run(*_: object) -> int:
         raise AssertionError("started")
 
-    monkeypatch.setattr(servers.ServerCommand, "_serve", must_not_run)
+    monkeypatch.setattr(server.ServerCommand, "_serve", must_not_run)
     arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--profiling"]
     assert main(arguments, {"HOME": "/nowhere", "CLUSTERREGISTRY_V": "x"}) == 2
     error = capsys.readouterr().err

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.cli.main import main
-from clusterregistry.options import CompletedOptions
-from clusterregistry.serving import running
+from clusterregistry.apiserver import lifecycle
+from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.registry.main import main
 from tools.ports import free_port
 
 Output = pytest.CaptureFixture[str]
@@ -31,11 +31,11 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     """Runs ``standalone`` with something else in the server's place."""
 
     def run(serve: Serve, *arguments: str) -> int:
-        def in_its_place(completed: CompletedOptions, occasions: running.Occasions) -> int:
+        def in_its_place(completed: CompletedOptions, occasions: lifecycle.Occasions) -> int:
             occasions.prepare()
             return serve(completed, occasions.on_ready)
 
-        monkeypatch.setattr(running, "serve", in_its_place)
+        monkeypatch.setattr(lifecycle, "serve", in_its_place)
         return main(["standalone", f"--data-dir={tmp_path / 'data'}", *arguments], {})
 
     return run
@@ -82,7 +82,7 @@ def test_the_server_gets_completed_options_and_files_that_exist(start: Callable[
 
 def test_a_failed_start_is_one_line_and_a_remedy(start: Callable[..., int], capsys: Output) -> None:
     def fails(*_: object) -> int:
-        raise running.StartupError("port 8443 is taken", "stop the other server")
+        raise lifecycle.StartupError("port 8443 is taken", "stop the other server")
 
     assert start(fails) == 3
     assert capsys.readouterr().err.splitlines() == [
@@ -128,7 +128,7 @@ def test_a_server_whose_port_is_taken_makes_nothing(tmp_path: Path, capsys: Outp
 
 def test_a_server_that_never_listens_leaves_the_kubeconfig_alone(start: Callable[..., int], tmp_path: Path) -> None:
     def fails(*_: object) -> int:
-        raise running.StartupError("the data directory is in use", "stop the other server")
+        raise lifecycle.StartupError("the data directory is in use", "stop the other server")
 
     start(ready)
     before = (tmp_path / "data" / "admin.kubeconfig").read_bytes()
@@ -141,7 +141,7 @@ def test_a_server_that_never_listens_leaves_the_kubeconfig_alone(start: Callable
 def test_warnings_are_logged_as_plain_lines(start: Callable[..., int], capsys: Output) -> None:
     assert start(ready, "--authorization-mode=AlwaysAllow") == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert "Z WARNING clusterregistry.cli.servers: anonymous requests are refused" in line
+    assert "Z WARNING clusterregistry.apiserver.cli.server: anonymous requests are refused" in line
 
 
 @pytest.mark.parametrize(("arguments", "shown"), [([], ["told"]), (["-v"], ["told", "detail"])])
@@ -149,8 +149,8 @@ def test_verbosity_shows_details(
     start: Callable[..., int], arguments: list[str], shown: list[str], capsys: Output
 ) -> None:
     def serve(*_: object) -> int:
-        logging.getLogger("clusterregistry.serving").info("told")
-        logging.getLogger("clusterregistry.serving").debug("detail")
+        logging.getLogger("clusterregistry.apiserver").info("told")
+        logging.getLogger("clusterregistry.apiserver").debug("detail")
         logging.getLogger("somelibrary").info("chatter")
         return 0
 

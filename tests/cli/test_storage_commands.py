@@ -18,17 +18,18 @@ from pathlib import Path
 import pytest
 
 import clusterregistry
-from clusterregistry.cli.main import main
-from clusterregistry.cli.storage import checking, dispatching, help_texts, progress
-from clusterregistry.cli.storage.objects import object_problem
-from clusterregistry.cli.storage.progress import Progress, counted, shown_bytes
-from clusterregistry.storage import locations
-from clusterregistry.storage.errors import StorageUnavailable
-from clusterregistry.storage.etcd.settings import DEFAULT_PREFIX
-from clusterregistry.storage.locations import EtcdLocation
-from clusterregistry.storage.revisions import to_stored
-from clusterregistry.storage.sqlite import SQLiteStorage, schema
-from tests.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
+from clusterregistry.apiserver.cli.storage import check, dispatch, help_text
+from clusterregistry.apiserver.cli.storage.stored_object import object_problem
+from clusterregistry.apiserver.storage import location as locations
+from clusterregistry.apiserver.storage.errors import StorageUnavailable
+from clusterregistry.apiserver.storage.etcd.settings import DEFAULT_PREFIX
+from clusterregistry.apiserver.storage.location import EtcdLocation
+from clusterregistry.apiserver.storage.object_bytes import to_stored
+from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, schema
+from clusterregistry.cli import progress
+from clusterregistry.cli.progress import Progress, counted, shown_bytes
+from clusterregistry.registry.main import main
+from tests.apiserver.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
 from tools import live_server
 from tools.ports import free_port
 
@@ -299,7 +300,7 @@ def test_each_problem_is_a_line_and_the_status_is_1(storage: Storage, data: Path
 def test_very_many_problems_are_cut_short(
     storage: Storage, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr(checking, "MOST_LINES", 2)
+    monkeypatch.setattr(check, "MOST_LINES", 2)
     change(data / "registry.db", "UPDATE log SET value = x'00'")
     assert storage("check") == 1
     captured = capsys.readouterr()
@@ -590,7 +591,7 @@ def test_the_data_directory_comes_from_where_the_server_has_it_from(data: Path, 
 
 def examples() -> Iterator[list[str]]:
     """The commands that the help texts show."""
-    texts = [help_texts.STORAGE, *(help_texts.of(name) for name in dispatching.COMMANDS)]
+    texts = [help_text.STORAGE, *(help_text.of(name) for name in dispatch.COMMANDS)]
     for text in texts:
         shown = text.partition("Examples:\n")[2].partition("Flags:\n")[0].replace("\\\n", " ")
         yield from (
@@ -598,7 +599,7 @@ def examples() -> Iterator[list[str]]:
         )
 
 
-@pytest.mark.parametrize("name", dispatching.COMMANDS)
+@pytest.mark.parametrize("name", dispatch.COMMANDS)
 def test_every_command_teaches_with_examples(name: str, capsys: Output) -> None:
     assert main(["storage", name, "--zzz", "--help"], {}) == 0
     text = capsys.readouterr().out
@@ -629,7 +630,7 @@ async def unavailable(_: object) -> None:
 def test_the_help_names_every_command_and_status(capsys: Output) -> None:
     assert main(["storage", "--help"], {}) == 0
     text = capsys.readouterr().out
-    for expected in (*dispatching.COMMANDS, "  0  ", "  1  ", "  2  ", "  3  "):
+    for expected in (*dispatch.COMMANDS, "  0  ", "  1  ", "  2  ", "  3  "):
         assert expected in text
     assert main(["storage", "help"], {}) == 0
     assert capsys.readouterr().out == text
@@ -738,7 +739,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
 def test_an_etcd_that_is_not_there_is_told_with_advice(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("clusterregistry.storage.etcd.endpoints.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.endpoints.PATIENCE_SECONDS", 0.2)
     assert main(["storage", "copy", f"--data-dir={data}", "--to=etcd:127.0.0.1:1"], {}) == 3
     error = capsys.readouterr().err
     assert "etcd at 127.0.0.1:1" in error

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.crinit import kubelet_endpoint, networks
-from tests.e2e.host_clusters import HostCluster
+from tests.system.e2e.host_clusters import HostCluster
 
 _numbers = itertools.count(1)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import clusterregistry
 from tests.crinit.networks import local
-from tests.e2e.processes import Process
+from tests.system.e2e.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 _FIRST_BACK_OFF = 1.0

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import clusterregistry
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material, Pair
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
-from tests.e2e.processes import Process, wait_for
+from tests.system.e2e.processes import Process, wait_for
 from tools import programs
 from tools.ports import free_ports
 
@@ -37,9 +37,9 @@ class Deployed:
     """The processes of a Deployment, and of a StatefulSet where there is one."""
 
     def __init__(self, directory: Path, given: dict[str, str]) -> None:
-        settings = choosing.settings(Mode.STANDALONE, "fleet", given)
-        wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=time.time())
-        self.material: Material = making.material(wanted, {})
+        settings = settings_from_flags.settings(Mode.STANDALONE, "fleet", given)
+        wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings), now=time.time())
+        self.material: Material = issuance.material(wanted, {})
         self._manifests = everything(settings, self.material)
         self._directory = directory
         self._places: dict[str, dict[str, str]] = {}

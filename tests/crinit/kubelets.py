@@ -22,7 +22,7 @@ from tests.crinit.containers import Pod, mounting
 from tests.crinit.namespaces import Namespace
 from tests.crinit.routes import Routes
 from tests.crinit.volumes import ROOT_AUTHORITY, NotYet, Volumes, swap
-from tests.e2e.host_clusters import HostCluster
+from tests.system.e2e.host_clusters import HostCluster
 
 _PAUSE = 0.2
 _ROUNDS_BETWEEN = 5

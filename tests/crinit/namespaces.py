@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.crinit.errors import HostError
-from tests.e2e.host_clusters import HostCluster
+from tests.system.e2e.host_clusters import HostCluster
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import yaml
 from cryptography import x509
 
 from clusterregistry import __version__
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
 from tools import programs
@@ -92,9 +92,9 @@ def from_chart(values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def from_crinit(mode: Mode, given: dict[str, str]) -> list[dict[str, Any]]:
-    settings = choosing.settings(mode, NAME, {**given, "cluster-registry-namespace": NAMESPACE})
-    wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=1_700_000_000.0)
-    return everything(settings, making.material(wanted, {}))
+    settings = settings_from_flags.settings(mode, NAME, {**given, "cluster-registry-namespace": NAMESPACE})
+    wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings), now=1_700_000_000.0)
+    return everything(settings, issuance.material(wanted, {}))
 
 
 def comparable(manifests: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from clusterregistry import __version__
-from clusterregistry.cli.main import main as server_main
-from clusterregistry.crinit import choosing, flags
+from clusterregistry.crinit import flags, settings_from_flags
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode, split_arguments
+from clusterregistry.registry.main import main as server_main
 from tools.ports import free_port
 
 V003 = (
@@ -71,7 +71,7 @@ def test_help_shows_commands_that_crinit_knows(capsys: pytest.CaptureFixture[str
         reading = flags.read(rest)
         assert reading.problems == []
         assert flags.misplaced(reading, command) == []
-        choosing.settings(Mode(mode), name, reading.given)
+        settings_from_flags.settings(Mode(mode), name, reading.given)
     assert "system:masters" not in "".join(texts)
 
 

@@ -7,23 +7,25 @@ import datetime as dt
 import pytest
 from cryptography import x509
 
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.credentials import making
+from clusterregistry.apimachinery.certificates import inspection
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.settings import Mode, Settings
-from clusterregistry.pki import inspecting
 
 NOW = 1_700_000_000.0
 DAY = 86_400.0
-SETTINGS = choosing.settings(Mode.STANDALONE, "fleet", {"replicas": "3", "apiserver-enable-token-auth": "true"})
+SETTINGS = settings_from_flags.settings(
+    Mode.STANDALONE, "fleet", {"replicas": "3", "apiserver-enable-token-auth": "true"}
+)
 
 
 def made(
-    existing: making.Existing, *, now: float = NOW, names: tuple[str, ...] = (), settings: Settings = SETTINGS
+    existing: issuance.Existing, *, now: float = NOW, names: tuple[str, ...] = (), settings: Settings = SETTINGS
 ) -> Material:
-    wanted = making.Wanted(settings=settings, names=making.serving_names(settings, *names), now=now)
-    return making.material(wanted, existing)
+    wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings, *names), now=now)
+    return issuance.material(wanted, existing)
 
 
 def stored(material: Material) -> dict[str, dict[str, bytes]]:
@@ -67,7 +69,7 @@ def test_a_new_address_gets_a_serving_certificate_and_nothing_else_changes() -> 
     first = made({})
     moved = made(stored(first), names=("192.0.2.7", "registry.example.com"))
     assert {"192.0.2.7", "registry.example.com", "fleet.clusterregistry.svc"} <= set(
-        inspecting.names(certificate(moved.serving.certificate))
+        inspection.names(certificate(moved.serving.certificate))
     )
     assert moved.serving.key == first.serving.key
     assert (moved.authority, moved.admin, moved.token, moved.etcd) == (
@@ -97,7 +99,7 @@ def test_etcd_does_not_trust_the_authority_of_users() -> None:
     peer.verify_directly_issued_by(certificate(material.etcd.authority.certificate))
     usages = peer.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert len(list(usages)) == 2
-    assert "fleet-etcd-2.fleet-etcd.clusterregistry.svc" in inspecting.names(peer)
+    assert "fleet-etcd-2.fleet-etcd.clusterregistry.svc" in inspection.names(peer)
 
 
 def test_a_damaged_authority_is_not_replaced_behind_anybodys_back() -> None:
@@ -106,5 +108,5 @@ def test_a_damaged_authority_is_not_replaced_behind_anybodys_back() -> None:
 
 
 def test_an_aggregated_registry_has_no_administrator_of_its_own() -> None:
-    material = made({}, settings=choosing.settings(Mode.AGGREGATED, "fleet", {}))
+    material = made({}, settings=settings_from_flags.settings(Mode.AGGREGATED, "fleet", {}))
     assert (material.admin, material.token, material.etcd) == (None, "", None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.crinit import choosing, flags, reference
+from clusterregistry.crinit import flags, reference, settings_from_flags
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode
 from tests.docs import markdown
@@ -25,7 +25,7 @@ def test_each_command_of_the_guide_is_one_that_crinit_knows(line: str) -> None:
     reading = flags.read(rest)
     assert reading.problems == []
     assert flags.misplaced(reading, command) == []
-    choosing.settings(Mode(mode), name, reading.given)
+    settings_from_flags.settings(Mode(mode), name, reading.given)
 
 
 def test_the_guide_has_all_commands() -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.codecs import yaml_codec
+from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.crinit.main import main
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.volumes import ROOT_AUTHORITY
-from tests.e2e import real_programs
-from tests.e2e.host_clusters import HostCluster
-from tests.e2e.real_programs import KUBECTLS
+from tests.system.e2e import real_programs
+from tests.system.e2e.host_clusters import HostCluster
+from tests.system.e2e.real_programs import KUBECTLS
 
 pytestmark = pytest.mark.e2e
 

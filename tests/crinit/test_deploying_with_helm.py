@@ -19,10 +19,10 @@ from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.test_chart import CHART, PLACED
 from tests.crinit.test_deploying_standalone import kubectl
-from tests.e2e import real_programs
-from tests.e2e.host_clusters import HostCluster
-from tests.e2e.processes import wait_for
-from tests.e2e.real_programs import HELM_PROGRAM
+from tests.system.e2e import real_programs
+from tests.system.e2e.host_clusters import HostCluster
+from tests.system.e2e.processes import wait_for
+from tests.system.e2e.real_programs import HELM_PROGRAM
 from tools import programs
 
 pytestmark = pytest.mark.e2e

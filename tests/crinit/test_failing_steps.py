@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.commands import applying, dry_run
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.commands import apply, dry_run
 from clusterregistry.crinit.commands.progress import Progress
 from clusterregistry.crinit.errors import CrinitError, HostError
 from clusterregistry.crinit.host.client import path_to
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.manifests import secrets
 from clusterregistry.crinit.settings import Mode
-from tests.e2e.host_clusters import ADMIN, NOBODY, HostCluster
-from tests.e2e.processes import wait_for
+from tests.system.e2e.host_clusters import ADMIN, NOBODY, HostCluster
+from tests.system.e2e.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -179,19 +179,19 @@ def test_two_runs_at_once_do_not_make_two_authorities(
     host: HostCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    settings = choosing.settings(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
+    settings = settings_from_flags.settings(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
     first, second = (
         next(each for each in dry_run.offline(Mode.STANDALONE, "fleet", {"cluster-registry-namespace": namespace})
              if each["metadata"]["name"] == secrets.name_of(settings, secrets.AUTHORITY))
         for _ in range(2)
     )  # fmt: skip
     progress = Progress(lambda _: None)
-    applying.apply(host.admin, progress, first)
+    apply.apply(host.admin, progress, first)
     # The second run has looked before the first one was done.
     late = host.client(ADMIN)
     monkeypatch.setattr(late, "get", lambda _: None)
     with pytest.raises(CrinitError, match="was made by somebody else at the same moment"):
-        applying.apply(late, progress, second)
+        apply.apply(late, progress, second)
     assert (host.admin.get(path_to(first)) or {})["data"] == first["data"]
 
 

@@ -14,8 +14,8 @@ from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
 from tests.docs import following, markdown
 from tests.docs.following import Outcome, Step, Surroundings
-from tests.e2e import real_programs
-from tests.e2e.host_clusters import HostCluster
+from tests.system.e2e import real_programs
+from tests.system.e2e.host_clusters import HostCluster
 from tools import programs
 
 STEPS = following.steps(markdown.blocks(markdown.page("docs/guides/deploy.md")))

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from clusterregistry import __version__
-from clusterregistry.cli import servers
+from clusterregistry.apiserver.cli import server as servers
+from clusterregistry.apiserver.options import load
 from clusterregistry.crinit.manifests import pods
-from clusterregistry.options import load
+from tests.apiserver.server.programs import Program
 from tests.docs import markdown
-from tests.serving.programs import Program
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterregistry.codecs import yaml_codec
+from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import kubeconfig_files as files
 from clusterregistry.crinit.host import kubeconfigs

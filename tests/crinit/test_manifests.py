@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.credentials import making
+from clusterregistry.apiserver.options import load
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
-from clusterregistry.options import load
 
 NOW = 1_700_000_000.0
 VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
@@ -29,9 +29,9 @@ VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
 
 
 def manifests_of(mode: Mode, given: dict[str, str]) -> list[dict[str, Any]]:
-    settings = choosing.settings(mode, "fleet", given)
-    wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=NOW)
-    return everything(settings, making.material(wanted, {}))
+    settings = settings_from_flags.settings(mode, "fleet", given)
+    wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings), now=NOW)
+    return everything(settings, issuance.material(wanted, {}))
 
 
 @pytest.fixture(params=VARIANTS)

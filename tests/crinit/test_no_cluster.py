@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.apimachinery.certificates import issuer
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host import client as clients
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.main import main
-from clusterregistry.pki import issuing
 from tools import live_server
 from tools.ports import free_port
 
@@ -91,13 +91,13 @@ class Site:
     """A certificate for 127.0.0.1 (unless told otherwise), and a kubeconfig that trusts it."""
 
     def __init__(self, directory: Path, *, names: tuple[str, ...] = ("127.0.0.1",), now: float | None = None) -> None:
-        now, key = now or time.time(), issuing.new_key()
+        now, key = now or time.time(), issuer.new_key()
         self.directory = directory
-        authority = issuing.new_authority(issuing.new_key(), now=now)
+        authority = issuer.new_authority(issuer.new_key(), now=now)
         self.authority, self.certificate, self.key = (directory / name for name in ("ca.crt", "tls.crt", "tls.key"))
-        self.authority.write_bytes(issuing.certificate_pem(authority.certificate))
-        self.certificate.write_bytes(issuing.serving_certificate(authority, key, names=names, now=now))
-        self.key.write_bytes(issuing.key_pem(key))
+        self.authority.write_bytes(issuer.certificate_pem(authority.certificate))
+        self.certificate.write_bytes(issuer.serving_certificate(authority, key, names=names, now=now))
+        self.key.write_bytes(issuer.key_pem(key))
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -17,8 +17,8 @@ import pytest
 from clusterregistry.crinit.main import main
 from tests.crinit.containers import mounting
 from tests.crinit.kubelets import Kubelet
-from tests.e2e.host_clusters import ADMIN, HostCluster
-from tests.e2e.processes import wait_for
+from tests.system.e2e.host_clusters import ADMIN, HostCluster
+from tests.system.e2e.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 

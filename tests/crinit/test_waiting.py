@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.crinit.commands import diagnosing, waiting
+from clusterregistry.crinit.commands import diagnosis, readiness
 from clusterregistry.crinit.commands.progress import Patience, Progress
 from clusterregistry.crinit.errors import HostError
 
@@ -82,15 +82,15 @@ def test_a_step_tells_how_long_it_took_also_when_it_fails() -> None:
 )
 def test_a_workload_is_ready_when_all_pods_are_new_and_ready(status: dict[str, int], ready: bool) -> None:  # noqa: FBT001
     workload = {"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": status}
-    assert waiting.is_ready(workload) is ready
+    assert readiness.is_ready(workload) is ready
 
 
 def test_a_first_failure_to_pull_is_no_reason_to_give_up() -> None:
     def pod(reason: str) -> dict[str, object]:
         return {"status": {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": "m"}}}]}}
 
-    assert diagnosing.hopeless([pod("ErrImagePull"), pod("ContainerCreating"), {}]) == ""
-    assert diagnosing.hopeless([pod("ErrImagePull"), pod("ImagePullBackOff")]) == "ImagePullBackOff: m"
+    assert diagnosis.hopeless([pod("ErrImagePull"), pod("ContainerCreating"), {}]) == ""
+    assert diagnosis.hopeless([pod("ErrImagePull"), pod("ImagePullBackOff")]) == "ImagePullBackOff: m"
 
 
 def container(code: int, *, restarts: int, name: str = "clusterregistry") -> dict[str, Any]:
@@ -100,13 +100,13 @@ def container(code: int, *, restarts: int, name: str = "clusterregistry") -> dic
 
 
 def test_a_server_that_refuses_its_arguments_is_not_waited_for() -> None:
-    assert "does not accept its arguments" in diagnosing.hopeless([container(2, restarts=1)])
-    assert diagnosing.hopeless([container(2, restarts=1, name="etcd")]) == ""
+    assert "does not accept its arguments" in diagnosis.hopeless([container(2, restarts=1)])
+    assert diagnosis.hopeless([container(2, restarts=1, name="etcd")]) == ""
 
 
 def test_a_server_that_ends_is_given_some_time_before_that_counts() -> None:
-    assert diagnosing.hopeless([container(3, restarts=3)]) == ""
-    said = diagnosing.hopeless([container(3, restarts=4)])
+    assert diagnosis.hopeless([container(3, restarts=3)]) == ""
+    said = diagnosis.hopeless([container(3, restarts=4)])
     assert said == "the container clusterregistry has ended 4 times, last with status 3"
 
 
@@ -118,4 +118,4 @@ def test_pods_of_a_former_run_do_not_count() -> None:
     wanted = pod("--v=1", name="new")
     workload = {"spec": {"template": {"spec": wanted["spec"]}}}
     found = [pod("--w=1", name="old"), pod("--v=1", name="going", deletionTimestamp="now"), wanted]
-    assert diagnosing.current(found, workload) == [wanted]
+    assert diagnosis.current(found, workload) == [wanted]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from tests.apiserver.storage.etcd_servers import EtcdCluster, Settings
 from tests.remote_servers import Authority, Document, IssuerServer, RemoteServer, reply
-from tests.storage.etcd_servers import EtcdCluster, Settings
 
 StandIns = Callable[[Path, Path], AbstractContextManager[dict[str, str]]]
 """What makes them, for the home of a reader and the directory that the reader is in."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.cli.main import main
+from clusterregistry.registry.main import main
 from tests.docs import markdown
 
 GUIDE = markdown.page("docs/guides/access.md")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from clusterregistry.pki import issuing
+from clusterregistry.apimachinery.certificates import issuer
 from tests.docs import following, markdown
 from tests.docs.following import Surroundings
 from tests.docs.markdown import Block
@@ -18,7 +18,7 @@ from tools import programs
 from tools.conformance import GUIDE_RELEASES
 
 TUTORIAL = "docs/tutorial.md"
-CA_BUNDLE = issuing.certificate_pem(issuing.new_authority(issuing.new_key(), now=time.time()).certificate)
+CA_BUNDLE = issuer.certificate_pem(issuer.new_authority(issuer.new_key(), now=time.time()).certificate)
 SERVERS = {
     "name": ("paris.example.com", "https://paris.example.com"),
     "name-and-port": ("paris.example.com:6443", "https://paris.example.com:6443"),

@@ -17,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import clusterregistry
-from clusterregistry.serving import metrics
+from clusterregistry.apiserver import metrics
 from tests.docs import markdown
 from tools import live_server
 from tools.live_server import LiveServer
@@ -83,7 +83,7 @@ def health_checks(call: Caller) -> set[str]:
 
 def plain_paths() -> set[str]:
     """The paths that stand in the code which finds out who answers."""
-    texts = [(SOURCE / name).read_text() for name in ("serving/routes.py", "discovery/endpoints.py")]
+    texts = [(SOURCE / name).read_text() for name in ("apiserver/routes.py", "apiserver/discovery/endpoints.py")]
     constants = (node for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
     return {
         node.value for node in constants if isinstance(node.value, str) and re.fullmatch(r"(/[a-z0-9]+)+", node.value)

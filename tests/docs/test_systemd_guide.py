@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import clusterregistry
+from tests.apiserver.server.test_service_manager import message_with, next_message
 from tests.docs import markdown
 from tests.docs.markdown import ROOT
-from tests.serving.test_service_manager import message_with, next_message
 from tools.live_server import end
 from tools.ports import free_port
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import tests.crinit
-import tests.e2e
-from tests.e2e import recording
-from tests.e2e.real_programs import KUBECTLS
+from tests.system import e2e
+from tests.system.e2e import recording
+from tests.system.e2e.real_programs import KUBECTLS
 from tools import programs, skew, skew_page
 from tools.skew_page import Outcomes, Skew, Tried, cell
 
@@ -36,7 +36,7 @@ def named_by_tests() -> dict[str, set[str]]:
 
 
 def marks() -> Iterator[pytest.Mark]:
-    for package in (tests.e2e, tests.crinit):
+    for package in (e2e, tests.crinit):
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             for _, function in inspect.getmembers(importlib.import_module(found.name), inspect.isfunction):
                 yield from (mark for mark in getattr(function, "pytestmark", []) if mark.name == recording.MARK)
@@ -131,7 +131,7 @@ def test_a_run_writes_down_how_each_capability_ended(tmp_path: Path) -> None:
     root = programs.VERSIONS_FILE.parent.parent
     environ = {**os.environ, recording.OUTCOMES: str(tmp_path / "outcomes.json"), "PYTHONPATH": str(root)}
     environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take seconds to load
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.e2e.recording", "."]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.system.e2e.recording", "."]
     done = subprocess.run(command, check=False, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert done.returncode == 1, done
     assert json.loads((tmp_path / "outcomes.json").read_text()) == {

@@ -9,7 +9,7 @@ import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from clusterregistry.options.general import GeneralOptions
+from clusterregistry.apiserver.options.general import GeneralOptions
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Lines(logging.Formatter):
-    """``2030-01-02T03:04:05.678Z INFO clusterregistry.serving: ready``; times in UTC, as in Kubernetes' own logs."""
+    """``2030-01-02T03:04:05.678Z INFO clusterregistry.apiserver: ready``; times in UTC, as in Kubernetes' own logs."""
 
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clusterregistry.cli.options.problems import nearest
 from clusterregistry.crinit.settings import DEFAULT_CAPACITY, DEFAULT_ETCD_IMAGE, DEFAULT_IMAGE, DEFAULT_NAMESPACE
-from clusterregistry.options.problems import nearest
 
 INIT = "init"
 DELETE = "delete"

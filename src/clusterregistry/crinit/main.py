@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from clusterregistry.cli import exits, versions
-from clusterregistry.cli.printing import complain, indented, say
-from clusterregistry.crinit import choosing, flags, help_texts
+from clusterregistry.cli import exit_status, version
+from clusterregistry.cli.console import complain, indented, say
+from clusterregistry.crinit import flags, help_texts, settings_from_flags
 from clusterregistry.crinit.commands import delete, dry_run, init, status
 from clusterregistry.crinit.commands.progress import Progress
 from clusterregistry.crinit.commands.session import Request, Session
@@ -28,21 +28,21 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         count = len(error.problems)
         complain(f"crinit: {count} problem{'s' if count > 1 else ''} with the command line:", *indented(error.problems))
         complain("See: crinit --help")
-        return exits.USAGE
+        return exit_status.USAGE
     except CrinitError as error:
         complain(f"crinit: {error}", f"What to do: {error.remedy}")
-        return exits.STARTUP
+        return exit_status.STARTUP
     except KeyboardInterrupt:
         complain("crinit: interrupted; the same command goes on from here, `crinit ... delete NAME` cleans up")
-        return exits.STARTUP
+        return exit_status.STARTUP
     except Exception as error:  # noqa: BLE001 - no mistake of ours shows a traceback to a user
         complain(f"crinit: unexpected {type(error).__name__}: {error}", "What to do: this is a fault of ours; tell us.")
-        return exits.STARTUP
+        return exit_status.STARTUP
 
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if arguments and arguments[0] in {"version", "--version"}:
-        return versions.run(arguments[1:], environ, program="crinit")
+        return version.run(arguments[1:], environ, program="crinit")
     if arguments and arguments[0] == "completion":
         from clusterregistry.cli.completion import command as completion_command  # noqa: PLC0415 - few want this
         from clusterregistry.crinit import completion  # noqa: PLC0415
@@ -50,10 +50,10 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         return completion_command.run(arguments[1:], completion.program)
     if any(argument in _HELP for argument in arguments):
         say(help_texts.about(arguments).rstrip())
-        return exits.OK
+        return exit_status.OK
     if not arguments:
         complain("crinit: which command?", "", help_texts.PROGRAM.rstrip())
-        return exits.USAGE
+        return exit_status.USAGE
     command, request = _request(arguments, environ)
     return _COMMANDS[command](request)
 
@@ -73,7 +73,7 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
     else:
         problems += _other_problems(command, name, reading)
         # Values are looked at before anybody is called, whether the command needs them or not.
-        problems += choosing.mistakes(Mode(mode), name, reading.given) if name else []
+        problems += settings_from_flags.mistakes(Mode(mode), name, reading.given) if name else []
     problems += [f'unexpected argument "{word}"' for word in more if word]
     if problems:
         raise UsageError(problems)
@@ -81,7 +81,7 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
 
 
 def _made(mode: Mode, name: str, given: dict[str, str], environ: Mapping[str, str]) -> Request:
-    namespace, timeout = given.get("cluster-registry-namespace", DEFAULT_NAMESPACE), choosing.seconds(given)
+    namespace, timeout = given.get("cluster-registry-namespace", DEFAULT_NAMESPACE), settings_from_flags.seconds(given)
     return Request(mode=mode, name=name, namespace=namespace, given=given, environ=environ, timeout=timeout)
 
 
@@ -100,7 +100,7 @@ def _other_problems(command: str, name: str, reading: flags.Reading) -> list[str
 
 
 def _init(request: Request, *, upgrade: bool = False) -> int:
-    if choosing.truth(request.given, "dry-run"):
+    if settings_from_flags.truth(request.given, "dry-run"):
         return _dry_run(request, upgrade=upgrade)
     return _applied(request, lambda session: init.run(session, upgrade=upgrade))
 
@@ -113,9 +113,9 @@ def _applied(request: Request, work: Callable[[Session], None]) -> int:
         raise
     except CrinitError as error:
         _explain(session, error)
-        return exits.STARTUP
+        return exit_status.STARTUP
     say(f"Ready. Try: kubectl get clusters --context {session.name}")
-    return exits.OK
+    return exit_status.OK
 
 
 def _progress() -> Progress:
@@ -158,18 +158,21 @@ def _dry_run(request: Request, *, upgrade: bool) -> int:
         complain("crinit: this output holds private keys; keep it as you keep passwords")
     else:
         say(*dry_run.as_list(manifests))
-    return exits.OK
+    return exit_status.OK
 
 
 def _delete(request: Request) -> int:
     session = request.session(_progress())
-    keep, only_tell = choosing.truth(request.given, "keep-data"), choosing.truth(request.given, "dry-run")
+    keep, only_tell = (
+        settings_from_flags.truth(request.given, "keep-data"),
+        settings_from_flags.truth(request.given, "dry-run"),
+    )
     delete.run(session, keep_data=keep, dry_run=only_tell)
-    return exits.OK
+    return exit_status.OK
 
 
 def _status(request: Request) -> int:
-    return exits.OK if status.run(request.session(Progress(say))) else exits.FOUND
+    return exit_status.OK if status.run(request.session(Progress(say))) else exit_status.FOUND
 
 
 _COMMANDS: dict[str, Callable[[Request], int]] = {

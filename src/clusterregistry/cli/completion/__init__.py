@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: ARG001 - as every command
     """``clusterregistry completion``."""
     # Late: a server that starts need not wait for these modules.
-    from clusterregistry.cli.completion import command, registry  # noqa: PLC0415
+    from clusterregistry.cli.completion import command  # noqa: PLC0415
+    from clusterregistry.registry import completion  # noqa: PLC0415
 
-    return command.run(arguments, registry.program)
+    return command.run(arguments, completion.program)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterregistry.cli import exits
+from clusterregistry.apiserver.cli.help_text import asked_for
+from clusterregistry.cli import exit_status
 from clusterregistry.cli.completion import bash, fish, zsh
 from clusterregistry.cli.completion.model import SHELLS, Command
-from clusterregistry.cli.help_texts import asked_for
-from clusterregistry.cli.printing import complain, say
-from clusterregistry.options.problems import nearest
+from clusterregistry.cli.console import complain, say
+from clusterregistry.cli.options.problems import nearest
 
 _SCRIPTS: Mapping[str, Callable[[Command], str]] = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}
 
@@ -48,12 +48,12 @@ def run(arguments: Sequence[str], program: Callable[[], Command]) -> int:
     described = program()
     if asked_for(arguments):
         say(_HELP.format(name=described.name).rstrip())
-        return exits.OK
+        return exit_status.OK
     if len(arguments) != 1 or arguments[0] not in _SCRIPTS:
         complain(f"{described.name} completion: {_wrong(arguments)}", f"See: {described.name} completion --help")
-        return exits.USAGE
+        return exit_status.USAGE
     say(_SCRIPTS[arguments[0]](described).rstrip())
-    return exits.OK
+    return exit_status.OK
 
 
 def _wrong(arguments: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clusterregistry.options.fields import Option
+from clusterregistry.cli.options.field import Option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

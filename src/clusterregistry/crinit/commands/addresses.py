@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
-from clusterregistry.crinit.commands import diagnosing
+from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import CrinitError, NotReady
 from clusterregistry.crinit.host.client import path_of
@@ -53,7 +53,7 @@ def _load_balancer(session: Session, settings: Settings) -> Reached:
                 f"the load balancer of the service {settings.name} has no address after {session.patience.text()}",
                 remedy="does the host cluster make load balancers? If not: --api-server-service-type=NodePort; "
                 "if it is slow: the same command again, with a longer --timeout",
-                evidence=diagnosing.events(session, "Service", settings.name),
+                evidence=diagnosis.events(session, "Service", settings.name),
             )
         outcome.text = found[0]
     return Reached(url=_url(found[0], PORT), names=found)

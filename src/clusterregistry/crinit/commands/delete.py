@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clusterregistry.crinit.commands import applying
+from clusterregistry.crinit.commands import apply
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
@@ -57,7 +57,7 @@ def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
     """By exact names, since no label has the namespace; the APIService first, so that no more requests come."""
     path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
     found = session.client.get(path)
-    if found is not None and applying.is_ours(found) and _is_for(session, found):
+    if found is not None and apply.is_ours(found) and _is_for(session, found):
         yield path, f"APIService {apiservices.NAME}"
     prefix = f"{PART}-{session.namespace}-{session.name}"
     bindings = (
@@ -67,7 +67,7 @@ def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
     for kind, namespace, name in bindings:
         path = path_of(f"{RBAC}/v1", kind, namespace=namespace, name=name)
         found = session.client.get(path)
-        if found is not None and applying.is_ours(found):
+        if found is not None and apply.is_ours(found):
             yield path, f"{kind} {name}"
 
 
@@ -89,7 +89,7 @@ def _namespace(session: Session) -> None:
     """Goes when crinit made it and nobody else has anything in it."""
     path = path_of("v1", "Namespace", name=session.namespace)
     found = session.client.get(path)
-    if found is None or not applying.is_ours(found):
+    if found is None or not apply.is_ours(found):
         return
     if others := _others(session):
         session.progress.say(f"Namespace {session.namespace}: kept, there is {others[0]} in it")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from clusterregistry.codecs import yaml_codec
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.commands import addresses, applying, init, records
+from clusterregistry.apimachinery.codecs import yaml_codec
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.commands import addresses, apply, init, records
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.manifests import everything
@@ -22,9 +22,9 @@ from clusterregistry.crinit.settings import Mode, ServiceType, Settings
 
 
 def offline(mode: Mode, name: str, given: dict[str, str]) -> list[Manifest]:
-    settings = choosing.settings(mode, name, given)
-    wanted = making.Wanted(settings=settings, names=making.serving_names(settings), now=time.time())
-    return _all(settings, making.material(wanted, {}), given)
+    settings = settings_from_flags.settings(mode, name, given)
+    wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings), now=time.time())
+    return _all(settings, issuance.material(wanted, {}), given)
 
 
 def against_host(session: Session, *, upgrade: bool) -> list[Manifest]:
@@ -51,4 +51,4 @@ def as_yaml(manifests: list[Manifest]) -> str:
 
 
 def as_list(manifests: list[Manifest]) -> list[str]:
-    return [f"would apply {applying.shown_as(manifest)}" for manifest in manifests]
+    return [f"would apply {apply.shown_as(manifest)}" for manifest in manifests]

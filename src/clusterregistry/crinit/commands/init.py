@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clusterregistry.crinit import choosing
-from clusterregistry.crinit.commands import addresses, applying, records, waiting
+from clusterregistry.crinit import settings_from_flags
+from clusterregistry.crinit.commands import addresses, apply, readiness, records
 from clusterregistry.crinit.commands.addresses import Reached
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.credentials import making
+from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import answers, kubeconfig_files
@@ -52,7 +52,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
         if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
             _apply(session, manifest)
     _remove_policies(session, settings)
-    waiting.workloads(session, settings)
+    readiness.workloads(session, settings)
     _finish(session, settings, material=material, reached=reached)
 
 
@@ -65,7 +65,7 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
             remedy=f"deploy it: {session.command('init')}",
         )
     given = {**(record.flags if record else {}), **session.given}
-    settings = choosing.settings(session.mode, session.name, given)
+    settings = settings_from_flags.settings(session.mode, session.name, given)
     if record is not None:
         records.require_same_mode(record, session.mode, session.name)
         records.require_same_storage(record, settings)
@@ -74,8 +74,8 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
 
 def material_for(session: Session, settings: Settings, *, names: tuple[str, ...]) -> Material:
     """Everything secret: what the host cluster has, completed."""
-    wanted = making.Wanted(settings=settings, names=making.serving_names(settings, *names), now=time.time())
-    return making.material(wanted, existing_secrets(session, settings))
+    wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings, *names), now=time.time())
+    return issuance.material(wanted, existing_secrets(session, settings))
 
 
 def existing_secrets(session: Session, settings: Settings) -> dict[str, dict[str, bytes]]:
@@ -117,7 +117,7 @@ def _require_ours(session: Session, settings: Settings) -> None:
     for manifest in (services.service(settings), *workloads.workload(settings)):
         found = session.client.get(path_to(manifest))
         if found is not None:
-            applying.require_ours(found, manifest)
+            apply.require_ours(found, manifest)
 
 
 def _namespace(session: Session, settings: Settings) -> None:
@@ -129,7 +129,7 @@ def _namespace(session: Session, settings: Settings) -> None:
             remedy="wait until it is gone and run the same command again, or name another namespace: "
             "--cluster-registry-namespace",
         )
-    if found is None or applying.is_ours(found):
+    if found is None or apply.is_ours(found):
         _apply(session, namespaces.namespace(settings))
 
 
@@ -141,7 +141,7 @@ def _reached(session: Session, settings: Settings) -> Reached:
 
 
 def _apply(session: Session, manifest: dict[str, Any]) -> None:
-    applying.apply(session.client, session.progress, manifest)
+    apply.apply(session.client, session.progress, manifest)
 
 
 def _remove_policies(session: Session, settings: Settings) -> None:
@@ -152,7 +152,7 @@ def _remove_policies(session: Session, settings: Settings) -> None:
     for found in session.client.items(path, labelSelector=selector):
         name = found["metadata"]["name"]
         if name not in wanted:
-            with session.progress.step(applying.shown_as(found | {"kind": network_policies.KIND})) as outcome:
+            with session.progress.step(apply.shown_as(found | {"kind": network_policies.KIND})) as outcome:
                 session.client.delete(f"{path}/{name}")
                 outcome.text = "deleted"
 
@@ -170,11 +170,11 @@ def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
 
 def _finish(session: Session, settings: Settings, *, material: Material, reached: Reached) -> None:
     if settings.mode is Mode.AGGREGATED:
-        waiting.apiservice(session)
+        readiness.apiservice(session)
     ours = entries(session, reached=reached, material=material)
     _write_context(session, ours)
     if reached.from_here:
-        waiting.clusters(session, _client(session, ours))
+        readiness.clusters(session, _client(session, ours))
     else:
         session.progress.say(
             f"{reached.url} is reached from inside of the host cluster only. From here: kubectl --context "

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.crinit.commands import records
+from clusterregistry.crinit.commands.readiness import is_ready
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.commands.waiting import is_ready
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from clusterregistry.apiserver.webhooks import tls
 from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
 from clusterregistry.crinit.host import answers, exec_plugins
 from clusterregistry.crinit.host.answers import NOT_FOUND, Answer
 from clusterregistry.crinit.host.kubeconfigs import Access
-from clusterregistry.webhooks import tls
 
 FIELD_MANAGER = "crinit"
 PATIENCE = 30.0

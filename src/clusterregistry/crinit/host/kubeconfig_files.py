@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.codecs import yaml_codec
+from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host.kubeconfigs import KINDS, Places, document_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.codecs import yaml_codec
-from clusterregistry.codecs.decoding import DecodeError
+from clusterregistry.apimachinery.codecs import yaml_codec
+from clusterregistry.apimachinery.codecs.decoded import DecodeError
 from clusterregistry.crinit.errors import CrinitError
 
 KINDS = {"clusters": "cluster", "users": "user", "contexts": "context"}

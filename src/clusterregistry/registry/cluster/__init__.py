@@ -6,12 +6,12 @@ resources share must not be.
 
 from __future__ import annotations
 
-from clusterregistry.apis.clusterregistry import GROUP
-from clusterregistry.apis.clusterregistry.v1alpha1 import VERSION
-from clusterregistry.apis.clusterregistry.v1alpha1.types import CLUSTER, KIND
+from clusterregistry.api.clusterregistry import GROUP
+from clusterregistry.api.clusterregistry.v1alpha1 import VERSION
+from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER, KIND
+from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.registry.cluster.columns import COLUMNS
 from clusterregistry.registry.cluster.strategy import ClusterStatusStrategy, ClusterStrategy, SecretLint
-from clusterregistry.registry.definitions import Resource, Version
 
 
 def cluster_resource(secret_lint: SecretLint) -> Resource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterregistry.registry.definitions import Cell, Column
+from clusterregistry.apiserver.registry.resource import Cell, Column
 
 
 def _at(*path: str) -> Cell:

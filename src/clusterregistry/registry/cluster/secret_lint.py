@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
-from clusterregistry.apis.clusterregistry.v1alpha1.validation import ca_bundle_error
-from clusterregistry.apis.meta import field_errors
-from clusterregistry.apis.meta.credential_names import names_credential
-from clusterregistry.apis.meta.field_errors import FieldError
-from clusterregistry.apis.meta.remembering import remembered
-from clusterregistry.registry.cluster.credential_looks import SHORTEST, credential_in, finder_for
+from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
+from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.meta import field_errors
+from clusterregistry.apimachinery.meta.credential_names import names_credential
+from clusterregistry.apimachinery.meta.field_errors import FieldError
+from clusterregistry.registry.cluster.credential_patterns import SHORTEST, credential_in, finder_for
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds the whole object once more: what is wrong in it is reported where it belongs, if it is still there."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from clusterregistry.apis.clusterregistry.v1alpha1.defaults import set_defaults
-from clusterregistry.apis.clusterregistry.v1alpha1.types import CLUSTER
-from clusterregistry.apis.clusterregistry.v1alpha1.validation import validate_spec, validate_spec_update
-from clusterregistry.apis.meta.field_errors import FieldError
-from clusterregistry.apis.meta.structural import Structural
+from clusterregistry.api.clusterregistry.v1alpha1.defaults import set_defaults
+from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER
+from clusterregistry.api.clusterregistry.v1alpha1.validation import validate_spec, validate_spec_update
+from clusterregistry.apimachinery.meta.field_errors import FieldError
+from clusterregistry.apimachinery.schema.structural import Structural
+from clusterregistry.apiserver.registry.strategy import Object
 from clusterregistry.registry.cluster import secret_lint as lint
-from clusterregistry.registry.strategy import Object
 
 SecretLint = Literal["warn", "reject", "off"]
 

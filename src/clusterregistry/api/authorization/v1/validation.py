@@ -1,0 +1,95 @@
+"""What is wrong with an access review, worded as kube-apiserver words it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apimachinery.meta import field_errors, names
+from clusterregistry.apimachinery.meta.field_errors import ENOUGH, FieldError
+
+Object = dict[str, Any]
+
+_RESOURCE = "spec.resourceAttributes"
+_PATH = "spec.nonResourceAttributes"
+
+
+def validate_self_access(spec: Object) -> list[FieldError]:
+    """Exactly one of the two kinds of attributes must be there."""
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    found: list[FieldError] = []
+    if resource is not None and path is not None:
+        shown = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        detail = "cannot be specified in combination with resourceAttributes"
+        found.append(field_errors.invalid(_PATH, shown, detail))
+    if resource is None and path is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        found.append(field_errors.invalid(_RESOURCE, None, detail))
+    return found + _validate_selectors(resource or {})
+
+
+def validate_access(spec: Object) -> list[FieldError]:
+    """The same of somebody, who must be named."""
+    found = validate_self_access(spec)
+    if not spec.get("user") and not spec.get("groups"):
+        found.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
+    return found
+
+
+def validate_metadata(metadata: Object) -> list[FieldError]:
+    """A question has no metadata, but for the managed fields that the server gives it."""
+    if metadata.keys() <= {"managedFields"}:
+        return []
+    return [field_errors.invalid("metadata", metadata, "must be empty")]
+
+
+def _validate_selectors(attributes: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for name in ("fieldSelector", "labelSelector"):
+        selector = attributes.get(name)
+        if selector is not None:
+            found += _validate_selector(selector, f"{_RESOURCE}.{name}", labels=name == "labelSelector")
+    return found
+
+
+def _validate_selector(selector: Object, field: str, *, labels: bool) -> list[FieldError]:
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+    found: list[FieldError] = []
+    if raw and requirements:
+        detail = "may not specified at the same time as requirements"
+        found.append(field_errors.invalid(f"{field}.rawSelector", raw, detail))
+    if not raw and not requirements:
+        detail = f"when {field} is specified, requirements or rawSelector is required"
+        found.append(field_errors.required(f"{field}.requirements", detail))
+    validate = _validate_label_requirement if labels else _validate_field_requirement
+    for index, requirement in enumerate(requirements or ()):
+        found += validate(requirement, f"{field}.requirements[{index}]")
+        if len(found) >= ENOUGH:
+            break
+    return found
+
+
+def _validate_field_requirement(requirement: Object, field: str) -> list[FieldError]:
+    found = [] if requirement["key"] else [field_errors.required(f"{field}.key", "must be specified")]
+    return found + _validate_number_of_values(requirement, field)
+
+
+def _validate_label_requirement(requirement: Object, field: str) -> list[FieldError]:
+    key, values = requirement["key"], requirement.get("values", ())
+    wrong_keys = [field_errors.invalid(f"{field}.key", key, message) for message in names.label_key_errors(key)]
+    wrong_values = [
+        field_errors.invalid(f"{field}.values[{index}]", value, message)
+        for index, value in enumerate(values)
+        for message in names.label_value_errors(value)
+    ]
+    return _validate_number_of_values(requirement, field) + wrong_keys + wrong_values
+
+
+def _validate_number_of_values(requirement: Object, field: str) -> list[FieldError]:
+    """Operators that nobody knows are let through: later versions may have them."""
+    operator, values = requirement["operator"], requirement.get("values")
+    if operator in ("In", "NotIn") and not values:
+        return [field_errors.required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in ("Exists", "DoesNotExist") and values:
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [field_errors.forbidden(f"{field}.values", detail)]
+    return []

@@ -1,0 +1,295 @@
+"""YAML events to a wire value, as go-yaml v2 decodes them.
+
+libyaml scans; everything that gives the events a meaning is here. The builder keeps its own stack, so that no
+nesting exhausts Python's, and expands aliases only as far as go-yaml does.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+import yaml
+
+from clusterregistry.apimachinery.codecs.decoded import (
+    MAX_DEPTH,
+    MAX_STRICT_ERRORS,
+    MAX_VALUES,
+    TOO_MANY_VALUES,
+    YAML_ERRORS,
+    Decoded,
+    DecodeError,
+    cut,
+    too_deep,
+)
+from clusterregistry.apimachinery.codecs.yaml_scalars import MERGE_TAG, as_json, as_key, resolve, resolve_tagged
+
+_FEW_ALIASED, _FEW_DECODED = 100, 1000
+_SMALL, _LARGE = 400_000, 4_000_000
+"""Numbers of nodes between which go-yaml lowers the share that may come from aliases from 99% to 10%."""
+
+_MOST_NODES = 2 * MAX_VALUES
+"""Keys are nodes, too."""
+
+_MOST_ALIASED_BYTES = 3 * 1024 * 1024
+"""What all aliases may stand for, as JSON: go-yaml counts nodes only, and one of them can be a text of megabytes. A
+document that is written out in full cannot have more either."""
+
+_MOST_DIRECTIVE_BYTES = 4096
+"""Of all directives that name tags. libyaml compares each of them with all others and with each tag, and writes out
+what a name stands for as often as it is used: two megabytes of them took a minute."""
+
+_TAG_DIRECTIVES = re.compile(rb"(?:^|\A\xef\xbb\xbf|\r|\xc2\x85|\xe2\x80[\xa8\xa9])(%TAG[^\r\n]*)", re.MULTILINE)
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_EXCESSIVE = "yaml: document contains excessive aliasing"
+_NOT_MERGEABLE = "yaml: map merge requires map or sequence of maps as the value"
+
+
+class _Unset:
+    """No key is waiting for its value."""
+
+
+_UNSET = _Unset()
+
+
+class _Merge:
+    """The key ``<<``."""
+
+
+_MERGE = _Merge()
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """What an anchor names: a finished node, or one whose end has not been read yet (``open``)."""
+
+    value: Any
+    line: int
+    size: int = 1
+    open: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Sequence(_Node):
+    merged: bool = False
+    """Whether this is the value of a merge key; only then ``items`` has them as nodes."""
+    items: list[_Node | None] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Mapping(_Node):
+    key: Any = _UNSET
+    lines: dict[Any, int] = field(default_factory=dict)
+    """The line of each key's value; keys that go-yaml keeps apart (1 and "1") are apart here too."""
+
+
+def read(body: bytes, *, strict: bool = True) -> Decoded:
+    """The first document of a YAML stream; ``strict_errors`` names repeated keys if ``strict``. Raises DecodeError."""
+    _check_directives(body)
+    builder = _Builder(most_repeated=MAX_STRICT_ERRORS if strict else 0)
+    try:
+        builder.run(yaml.CSafeLoader(body))
+    except yaml.MarkedYAMLError as error:
+        raise DecodeError(f"yaml: {_place(error)}{error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise DecodeError(f"yaml: {error.reason}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise DecodeError(f"yaml: {error}") from None
+    if builder.aliased and too_deep(builder.value):
+        raise DecodeError("yaml: exceeded max depth")
+    return Decoded(builder.value, strict_errors=builder.strict_errors())
+
+
+def _check_directives(body: bytes) -> None:
+    """Raises DecodeError. What looks like a directive within a text counts as one."""
+    if body.find(b"%") < 0:
+        return
+    text = body.decode("utf-16", "replace").encode() if body.startswith(_UTF_16) else body
+    if sum(len(found[1]) for found in _TAG_DIRECTIVES.finditer(text)) > _MOST_DIRECTIVE_BYTES:
+        raise DecodeError(f"yaml: the tag directives take more than {_MOST_DIRECTIVE_BYTES} bytes")
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    """The line as go-yaml tells it: a parser's problem is counted from 0, a scanner's from 1, the first not at all."""
+    if error.problem_mark and error.problem_mark.line:
+        line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
+    else:
+        line = error.context_mark.line if error.context_mark else 0
+    return f"line {line}: " if line else ""
+
+
+class _Builder:
+    """Takes events one by one. They are Any: that the parser gives all of them marks is not in their types."""
+
+    def __init__(self, *, most_repeated: int) -> None:
+        self.value: Any = None
+        self.decoded = 0
+        self.aliased = 0
+        self._aliased_bytes = 0
+        self._stack: list[_Sequence | _Mapping] = []
+        self._top: _Sequence | _Mapping | None = None
+        self._anchors: dict[str, _Node] = {}
+        self._repeated: list[str] = []
+        self._most_repeated = most_repeated
+
+    def run(self, parser: yaml.CSafeLoader) -> None:
+        """Reads up to the end of the first document; go-yaml does not look at what follows."""
+        on = _HANDLERS
+        while (event := parser.get_event()) is not None:
+            kind = type(event)
+            if kind in on:
+                on[kind](self, event)
+            elif kind is yaml.DocumentEndEvent:
+                return
+
+    def strict_errors(self) -> list[str]:
+        """One error that lists the first repeated keys, as go-yaml's strict mode words it."""
+        return [YAML_ERRORS + "\n".join("  " + line for line in self._repeated)] if self._repeated else []
+
+    def scalar(self, event: Any) -> None:
+        value: Any = event.value
+        plain, tag = event.implicit[0], event.tag
+        if value == "<<" and (plain or tag == MERGE_TAG) and self._expects_key():
+            value = _MERGE
+        elif tag is not None:
+            value = resolve_tagged(value, tag)
+        elif plain:
+            value = resolve(value)
+        line = event.start_mark.line
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Node(value, line)
+        self._place(value, line=line)
+
+    def mapping_start(self, event: Any) -> None:
+        self._start(event, _Mapping({}, event.start_mark.line, open=True))
+
+    def sequence_start(self, event: Any) -> None:
+        self._start(event, _Sequence([], event.start_mark.line, open=True, merged=self._expects_merged()))
+
+    def _start(self, event: Any, node: _Sequence | _Mapping) -> None:
+        if self._expects_key():
+            raise DecodeError("yaml: invalid map key")
+        if len(self._stack) >= MAX_DEPTH:
+            raise DecodeError("yaml: exceeded max depth")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        self._stack.append(node)
+        self._top = node
+
+    def end(self, _event: Any) -> None:
+        node = self._stack.pop()
+        node.open = False
+        self._top = self._stack[-1] if self._stack else None
+        self._place(node.value, line=node.line, node=node)
+
+    def alias(self, event: Any) -> None:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            raise DecodeError(f"yaml: unknown anchor '{event.anchor}' referenced")
+        if node.open:
+            raise DecodeError(f"yaml: anchor '{event.anchor}' value contains itself")
+        if self._expects_key() and isinstance(node, _Sequence | _Mapping):
+            raise DecodeError("yaml: invalid map key")
+        if self._expects_merged() and not isinstance(node, _Mapping):
+            raise DecodeError(_NOT_MERGEABLE)
+        self._count_aliased(node.size)
+        copy = replace(node, value=self._copied(node.value), line=event.start_mark.line)
+        self._place(copy.value, line=copy.line, node=copy)
+
+    def _copied(self, value: Any) -> Any:
+        """A value of its own for each alias: a change in one place must not show in another."""
+        if isinstance(value, str):
+            self._count_aliased_bytes(len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
+            return value
+        if not isinstance(value, (dict, list)):
+            return value
+        try:
+            encoded = orjson.dumps(value)
+        except TypeError:
+            raise DecodeError("yaml: exceeded max depth") from None
+        self._count_aliased_bytes(len(encoded))
+        return orjson.loads(encoded)
+
+    def _place(self, value: Any, *, line: int, node: _Node | None = None) -> None:
+        """Puts a finished value where it belongs: it is the document, an item, a key or a value."""
+        self.decoded += 1
+        if self.decoded > _MOST_NODES:
+            raise DecodeError(f"yaml: {TOO_MANY_VALUES}")
+        top = self._top
+        if top is None:
+            self.value = as_json(value)
+            return
+        top.size += node.size if node else 1
+        if isinstance(top, _Sequence):
+            top.value.append(as_json(value))
+            if top.merged:
+                top.items.append(node)
+        elif top.key is _UNSET:
+            top.key = value
+        elif top.key is _MERGE:
+            top.key = _UNSET
+            self._merge(top, node)
+        else:
+            key, top.key = top.key, _UNSET
+            self._set(top, key, value=value, line=line)
+
+    def _set(self, mapping: _Mapping, key: Any, *, value: Any, line: int) -> None:
+        identity = key if isinstance(key, str) else (type(key), key)
+        if identity in mapping.lines and len(self._repeated) < self._most_repeated:
+            shown = orjson.dumps(cut(key) if isinstance(key, str) else key).decode()
+            self._repeated.append(f"line {line + 1}: key {shown} already set in map")
+        mapping.lines[identity] = line
+        if type(key) is float:  # to write one takes as long as to read another node
+            self.decoded += 1
+        mapping.value[as_key(key)] = as_json(value)
+
+    def _merge(self, mapping: _Mapping, node: _Node | None) -> None:
+        # Earlier maps of a list take precedence, and what is set last stays.
+        parts = reversed(node.items) if isinstance(node, _Sequence) else iter([node])
+        for part in parts:
+            if not isinstance(part, _Mapping):
+                raise DecodeError(_NOT_MERGEABLE)
+            # Maps merged into maps cost as much as aliases do, and are bounded like them.
+            self._count_aliased(len(part.lines))
+            for identity, line in part.lines.items():
+                key = identity if isinstance(identity, str) else identity[1]
+                self._set(mapping, key, value=part.value[as_key(key)], line=line)
+
+    def _expects_key(self) -> bool:
+        top = self._top
+        return isinstance(top, _Mapping) and top.key is _UNSET
+
+    def _expects_merged(self) -> bool:
+        top = self._top
+        return isinstance(top, _Mapping) and top.key is _MERGE
+
+    def _count_aliased(self, nodes: int) -> None:
+        """go-yaml's guard against small documents that unfold to huge ones."""
+        self.aliased += nodes
+        self.decoded += nodes
+        if self.aliased <= _FEW_ALIASED or self.decoded <= _FEW_DECODED:
+            return
+        large = min(max(self.decoded - _SMALL, 0) / (_LARGE - _SMALL), 1)
+        if self.aliased / self.decoded > 0.99 - 0.89 * large:
+            raise DecodeError(_EXCESSIVE)
+
+    def _count_aliased_bytes(self, count: int) -> None:
+        self._aliased_bytes += count
+        if self._aliased_bytes > _MOST_ALIASED_BYTES:
+            raise DecodeError(_EXCESSIVE)
+
+
+# Outside of the instance: bound methods in it would be a cycle for each document.
+_HANDLERS: dict[type[yaml.Event], Callable[[_Builder, Any], None]] = {
+    yaml.ScalarEvent: _Builder.scalar,
+    yaml.MappingStartEvent: _Builder.mapping_start,
+    yaml.SequenceStartEvent: _Builder.sequence_start,
+    yaml.MappingEndEvent: _Builder.end,
+    yaml.SequenceEndEvent: _Builder.end,
+    yaml.AliasEvent: _Builder.alias,
+}

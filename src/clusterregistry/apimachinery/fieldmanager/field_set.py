@@ -1,0 +1,182 @@
+"""Sets of fields, in the very form of ``fieldsV1``: a tree of path elements.
+
+An element belongs to the set itself when its node is empty or has the element ``.``; what else is in the
+node are the fields below it. The node of a whole set has no ``.``, and an empty one is the empty set. Sets
+are never changed once they are made, so that they can share parts; a union or difference that equals its first
+operand is that operand, so that ``is`` tells whether anything happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from clusterregistry.apimachinery.fieldmanager import path_element
+from clusterregistry.apimachinery.fieldmanager.path_element import FIELD, MalformedElementError
+from clusterregistry.apimachinery.schema.schemas import Array, Map, Object, Schema
+
+Fields = dict[str, Any]
+"""A set, or the node of one element in it. Recursive, which mypy cannot say without casts all over."""
+
+SELF = "."
+LEAF: Fields = {}
+"""The node of an element that belongs to the set and has nothing below it."""
+
+
+Names = Mapping[str, Any]
+"""A tree of names of fields. What has no names below it is meant as a whole. Recursive, as ``Fields`` is."""
+
+CONTAINERS = frozenset((Object, Map, Array))
+"""Schemas of values that have parts."""
+
+
+def is_member(node: Fields) -> bool:
+    """Whether an element with this node belongs to the set itself."""
+    return not node or SELF in node
+
+
+def as_member(below: Fields) -> Fields:
+    """The node of an element that belongs to the set, with these fields below it."""
+    return {SELF: LEAF, **below} if below else LEAF
+
+
+def union(one: Fields, other: Fields) -> Fields:
+    if not one:
+        return other
+    joined: Fields | None = None
+    for element, node in other.items():
+        mine = one.get(element)
+        if mine == node:
+            continue
+        both = node if mine is None else _joined(mine, node)
+        if both is not mine:
+            joined = dict(one) if joined is None else joined
+            joined[element] = both
+    return one if joined is None else joined
+
+
+def _joined(one: Fields, other: Fields) -> Fields:
+    if not one:
+        return as_member(other) if other else one
+    if not other:
+        return one if SELF in one else as_member(one)
+    return union(one, other)
+
+
+def difference(one: Fields, other: Fields) -> Fields:
+    """What belongs to the first set and not to the second. Taking a parent away leaves its children."""
+    left: Fields | None = None
+    for element, taken in other.items():  # which is usually the small one: what a write has changed
+        node = one.get(element)
+        if node is None:
+            continue
+        remaining = _remaining(node, taken)
+        if remaining is node:
+            continue
+        left = dict(one) if left is None else left
+        if remaining is None:
+            del left[element]
+        else:
+            left[element] = remaining
+    return one if left is None else left
+
+
+def _remaining(node: Fields, taken: Fields) -> Fields | None:
+    """A node without what is taken from it; None when nothing is left."""
+    if node == taken:
+        return None
+    if not node:
+        return None if SELF in taken else node
+    return _normal(difference(node, taken or {SELF: LEAF}))
+
+
+def intersection(one: Fields, other: Fields) -> Fields:
+    common = {}
+    for element in one.keys() & other.keys():
+        node = _common(one[element], other[element])
+        if node is not None:
+            common[element] = node
+    return common
+
+
+def _common(one: Fields, other: Fields) -> Fields | None:
+    if not one or not other:
+        return LEAF if is_member(one) and is_member(other) else None
+    return _normal(intersection(one, other))
+
+
+def _normal(node: Fields) -> Fields | None:
+    """A node in its one form: that of a member without fields below it is empty, and no node is of no use."""
+    if not node:
+        return None
+    return LEAF if len(node) == 1 and SELF in node else node
+
+
+def whole_names(names: Names) -> frozenset[str]:
+    """Those that are meant as a whole."""
+    return frozenset(name for name, below in names.items() if not below)
+
+
+def paths(fields: Fields, prefix: str = "") -> Iterator[str]:
+    """All members as people read them, those of a level before those below it."""
+    ordered = sorted((element for element in fields if element != SELF), key=path_element.position)
+    for element in ordered:
+        if is_member(fields[element]):
+            yield prefix + path_element.shown(element)
+    for element in ordered:
+        yield from paths(fields[element], prefix + path_element.shown(element))
+
+
+def parse(value: Any) -> Fields:
+    """The set that a client wrote, in the one form that equal sets have. Raises MalformedElementError.
+
+    As kube-apiserver does, elements of a kind that nobody knows yet are passed over.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MalformedElementError("a set of fields must be a map")
+    below = {}
+    for element, node in value.items():
+        name = None if element == SELF else path_element.canonical(element)
+        if name is not None:
+            below[name] = _parsed_node(node)
+    return below
+
+
+def _parsed_node(node: Any) -> Fields:
+    below = parse(node)
+    return as_member(below) if isinstance(node, dict) and SELF in node else below
+
+
+# Along a schema
+
+
+def below(schema: Schema | None, element: str) -> Schema | None:
+    """The schema of what an element of a path leads to; None where the schema knows nothing."""
+    is_field = element.startswith(FIELD)
+    if type(schema) is Object:
+        return schema.fields.get(element[2:]) if is_field else None
+    if type(schema) is Map:
+        return schema.values if is_field else None
+    return schema.items if type(schema) is Array and not is_field else None
+
+
+def with_structs(fields: Fields, schema: Schema | None) -> Fields:
+    """The set with every struct's field that has members below it as a member too.
+
+    Who applies ``spec.a.b`` owns only that leaf, but when it is given up ``spec.a`` goes with it.
+    """
+    named = schema.fields if isinstance(schema, Object) else {}
+    extended = {}
+    for element, node in fields.items():
+        inner = with_structs(node, below(schema, element)) if node else node
+        extended[element] = as_member(inner) if inner and element[2:] in named else inner
+    return extended
+
+
+def is_atomic(schema: Schema | None) -> bool:
+    """Whether values of this schema have parts that nobody can own one by one."""
+    if type(schema) is Array:
+        return schema.list_type == "atomic"
+    return schema.atomic if type(schema) is Object or type(schema) is Map else False

@@ -1,0 +1,113 @@
+"""Field selectors: ``metadata.name=a,metadata.name!=b``, as ``k8s.io/apimachinery/pkg/fields`` reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.meta.selectors import SelectorError, check_length, check_number
+
+NAME = "metadata.name"
+
+_TERM = re.compile(r"(?:[^\\,]|\\.|\\\Z)*", re.DOTALL)
+_OPERATOR = re.compile("!=|==|=")
+_ESCAPED = re.compile(r"\\(.?)|([,=])", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One comparison; ``equal`` is False for ``!=``."""
+
+    field: str
+    equal: bool
+    value: str
+
+    def matches(self, name: str) -> bool:
+        # Objects are root-scoped: every field but the name is empty, as for the reference's root-scoped kinds.
+        return ((name if self.field == NAME else "") == self.value) is self.equal
+
+    def __str__(self) -> str:
+        escaped = re.sub(r"[\\,=]", lambda found: "\\" + found.group(), self.value)
+        return f"{self.field}{'=' if self.equal else '!='}{escaped}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """All of its terms must hold. Equal selectors compare and hash alike."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def empty(self) -> bool:
+        return not self.terms
+
+    @property
+    def name(self) -> str | None:
+        """The one name that can match, where the selector asks for one."""
+        return next((term.value for term in self.terms if term.equal and term.field == NAME), None)
+
+    def matches(self, name: str) -> bool:
+        """Whether an object of this name is selected."""
+        return all(term.matches(name) for term in self.terms)
+
+    def with_name(self, name: str) -> FieldSelector:
+        """The selector, narrowed to one name."""
+        return FieldSelector((*self.terms, Term(NAME, equal=True, value=name)))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.terms))
+
+
+EVERYTHING = FieldSelector(())
+
+
+def parse_field_selector(text: str, supported: Sequence[str] | None = (NAME,)) -> FieldSelector:
+    """The selector that ``text`` spells. Raises SelectorError, also for a field not ``supported`` (None: all are)."""
+    selector = _parse(text) if text else EVERYTHING
+    for term in selector.terms:
+        if supported is not None and term.field not in supported:
+            raise SelectorError(f"field label not supported: {term.field}")
+    return selector
+
+
+@remembered(1024)
+def _parse(text: str) -> FieldSelector:
+    check_length(text)
+    parts = sorted({part for part in _split_terms(text) if part})
+    check_number(len(parts))
+    return FieldSelector(tuple(_parse_term(text, part) for part in parts))
+
+
+def _split_terms(text: str) -> list[str]:
+    """The parts between commas; an escaped comma is data."""
+    parts, start = [], 0
+    while True:
+        match = _TERM.match(text, start)
+        end = match.end() if match else start
+        parts.append(text[start:end])
+        if end >= len(text):
+            return parts
+        start = end + 1
+
+
+def _parse_term(text: str, part: str) -> Term:
+    operator = _OPERATOR.search(part)
+    if operator is None:
+        raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
+    return Term(part[: operator.start()], operator.group() != "!=", _unescaped(part[operator.end() :]))
+
+
+def _unescaped(value: str) -> str:
+    return _ESCAPED.sub(_literal, value)
+
+
+def _literal(match: re.Match[str]) -> str:
+    escaped, bare = match.groups()
+    if bare:
+        # The number is no slip of ours: Go prints the rune with %v.
+        raise SelectorError(f"invalid field selector: unescaped character in value: {ord(bare)}")
+    if escaped not in ("\\", ",", "="):
+        raise SelectorError(f"invalid field selector: invalid escape sequence: \\{escaped}")
+    return str(escaped)

@@ -1,0 +1,97 @@
+"""Users by the tokens of an OpenID Connect issuer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from clusterregistry.apiserver.authn.fingerprint import fingerprint, usable
+from clusterregistry.apiserver.authn.oidc import claims, keys, tokens
+from clusterregistry.apiserver.authn.oidc.issuer import Issuer
+from clusterregistry.apiserver.authn.oidc.keys import KeySet
+from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
+from clusterregistry.apiserver.authn.oidc.tokens import Refused, Token
+from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+
+log = logging.getLogger(__name__)
+
+MAX_REMEMBERED = 8192
+LOG_SECONDS = 10.0
+"""The same refusal is logged once in this time: strangers must not be able to fill a disk."""
+
+
+class IssuedTokens:
+    """Knows the tokens of one issuer; any other token, also a bad one, is left to who comes next.
+
+    A good token is checked once: its user is remembered until it ends, or until the issuer's keys change.
+    """
+
+    def __init__(self, settings: IssuerSettings, issuer: Issuer, *, clock: Callable[[], float] = time.time) -> None:
+        self._settings, self._issuer, self._clock = settings, issuer, clock
+        self._keys = issuer.keys
+        self._users: Answers[bytes, User] = Answers(MAX_REMEMBERED, clock=clock)
+        self._logged: Answers[str, bool] = Answers(64)
+
+    def user_of(self, token: str) -> User | Awaitable[User | None] | None:
+        if not usable(token):
+            return None
+        if self._keys is not self._issuer.keys:
+            self._keys = self._issuer.keys
+            self._users.clear()  # a key may have been taken back
+        user = self._users.get(fingerprint(token))
+        return user if user is not None else self._look_at(token)
+
+    def _look_at(self, text: str) -> User | Awaitable[User | None] | None:
+        token = tokens.parse(text)
+        if token is None or token.issuer != self._settings.url:
+            return None
+        try:
+            # What is cheap comes first: nobody makes us check the signature of a token that is no good anyway.
+            keys.check_header(token, self._settings.algorithms)
+            claims.check(token.claims, self._settings, now=self._clock())
+            if self._keys.has_signed(token):
+                return self._recognised(token)
+        except Refused as why:
+            self._log(str(why))
+            return None
+        return self._look_again(token, self._keys)
+
+    async def _look_again(self, token: Token, tried: KeySet) -> User | None:
+        """With the issuer's newest keys: it may have signed with one that it did not have before."""
+        try:
+            await self._issuer.refetch()
+            if self._issuer.keys is not tried and self._issuer.keys.has_signed(token):
+                return self._recognised(token)
+            self._log("none of the issuer's keys has signed it" if self._issuer.keys else "the issuer is not found yet")
+        except Refused as why:
+            self._log(str(why))
+        return None
+
+    def _recognised(self, token: Token) -> User:
+        ends = claims.check(token.claims, self._settings, now=self._clock())
+        user = claims.user_of(token.claims, self._settings)
+        self._users.keep(fingerprint(token.text), user, until=ends)
+        return user
+
+    def refusal(self, text: str) -> str:
+        """Why a token is not good here. Checks it once more, as the reason was not kept."""
+        token = tokens.parse(text) if usable(text) else None
+        if token is None:
+            return "it is no JWT as OpenID Connect has them"
+        if token.issuer != self._settings.url:
+            return "its issuer is not that of --oidc-issuer-url"
+        try:
+            keys.check_header(token, self._settings.algorithms)
+            claims.check(token.claims, self._settings, now=self._clock())
+            if self._issuer.keys.has_signed(token):
+                claims.user_of(token.claims, self._settings)
+        except Refused as why:
+            return f"OpenID Connect: {why}"
+        return "OpenID Connect: none of the issuer's keys has signed it"
+
+    def _log(self, why: str) -> None:
+        if not self._logged.get(why):
+            self._logged.keep_for(why, True, seconds=LOG_SECONDS)
+            log.info("a token of the OpenID Connect issuer is refused: %s", why)

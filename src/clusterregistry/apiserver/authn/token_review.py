@@ -1,0 +1,165 @@
+"""Tokens that a webhook knows: asked with a TokenReview of ``authentication.k8s.io/v1``, as kube-apiserver asks.
+
+Both answers, "this is jane" and "nobody", hold for the time of the cache. A webhook that fails knows no token: the
+request gets its 401, or what ``on_failure`` makes of it, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clusterregistry.apimachinery.meta.errors import APIError
+from clusterregistry.apiserver.authn.fingerprint import fingerprint, usable
+from clusterregistry.apiserver.authn.user import User, authenticated
+from clusterregistry.apiserver.webhooks.errors import CallFailed
+from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.singleflight import Questions
+from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+
+log = logging.getLogger(__name__)
+
+API_VERSION = "authentication.k8s.io/v1"
+MAX_REMEMBERED = 8192
+LOG_SECONDS = 10.0
+"""Errors of the webhook are logged once in this time: strangers must not be able to fill a disk."""
+
+
+class Webhook(Protocol):
+    """Whom we ask."""
+
+    async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The document that is answered. Raises CallFailed, and nothing else."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a webhook says of a token. ``error``: why it could not tell, which may be different in a moment."""
+
+    user: User | None
+    error: str = ""
+
+
+class TokenReviews:
+    """Users by token, as a webhook knows them."""
+
+    def __init__(  # noqa: PLR0913 - all but whom to ask by keyword
+        self,
+        webhook: Webhook,
+        *,
+        seconds: float,
+        audiences: Sequence[str] = (),
+        on_failure: Callable[[CallFailed], APIError] | None = None,
+        state: State | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``on_failure`` makes the error of requests whose tokens could not be looked at; without it they get a 401."""
+        self._webhook, self._seconds, self._audiences = webhook, seconds, tuple(audiences)
+        self._users: Answers[bytes, User] = Answers(MAX_REMEMBERED, clock=clock)
+        self._unknown: Answers[bytes, bool] = Answers(MAX_REMEMBERED, clock=clock)
+        self._logged: Answers[str, bool] = Answers(1, clock=clock)
+        self._questions: Questions[bytes, User | None] = Questions()
+        self._on_failure = on_failure
+        self._state = state or State("the authentication webhook", consequence="tokens that only it knows get a 401")
+
+    def user_of(self, token: str) -> User | Awaitable[User | None] | None:
+        if not usable(token):
+            return None
+        key = fingerprint(token)
+        user = self._users.get(key)
+        if user is not None or self._unknown.get(key):
+            return user
+        try:
+            return self._questions.ask(key, lambda: self._ask(key, token))
+        except CallFailed as error:
+            self._failed(error)
+            return None
+
+    def refusal(self, token: str) -> str:  # noqa: ARG002 - the port's signature
+        return f"{self._state.name} does not know it"
+
+    async def _ask(self, key: bytes, token: str) -> User | None:
+        try:
+            answer = await self._webhook.ask(question(token, self._audiences))
+            review = read_review(answer, audiences=self._audiences)
+        except CallFailed as error:
+            self._failed(error)
+            return None
+        self._state.worked()
+        self._remember(key, review)
+        return review.user
+
+    def _failed(self, error: CallFailed) -> None:
+        self._state.failed(error)
+        if self._on_failure is not None:
+            raise self._on_failure(error)
+
+    def _remember(self, key: bytes, review: Review) -> None:
+        if review.user is not None:
+            self._users.keep_for(key, review.user, seconds=self._seconds)
+        elif review.error:
+            self._log(review.error)  # as kube-apiserver does: not remembered, since it may be gone in a moment
+        else:
+            self._unknown.keep_for(key, True, seconds=self._seconds)
+
+    def _log(self, error: str) -> None:
+        if not self._logged.get("error"):
+            self._logged.keep_for("error", True, seconds=LOG_SECONDS)
+            log.info("the authentication webhook refuses a token: %r", error)
+
+    async def close(self) -> None:
+        await self._questions.close()
+
+
+def question(token: str, audiences: Sequence[str]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"token": token}
+    if audiences:
+        spec["audiences"] = list(audiences)
+    return {"apiVersion": API_VERSION, "kind": "TokenReview", "spec": spec}
+
+
+def read_review(answer: Mapping[str, Any], *, audiences: Sequence[str]) -> Review:
+    """What an answer means. Raises CallFailed for one that is no TokenReview."""
+    if answer.get("apiVersion") != API_VERSION or answer.get("kind") != "TokenReview":
+        raise CallFailed(f"its answer is no TokenReview of {API_VERSION}")
+    status = _typed(answer, "status", dict, {})
+    if not _typed(status, "authenticated", bool, False):
+        return Review(None, _typed(status, "error", str, ""))
+    meant_for = _texts(status, "audiences")
+    # As kube-apiserver does: one that says nothing of audiences knows none, and its tokens are for all.
+    if audiences and meant_for and not set(audiences) & set(meant_for):
+        return Review(None)
+    return Review(_user(_typed(status, "user", dict, {})))
+
+
+def _user(user: Mapping[str, Any]) -> User:
+    name = _typed(user, "username", str, "")
+    if not name:
+        raise CallFailed("its answer has a user without a name")
+    extra = _typed(user, "extra", dict, {})
+    return authenticated(
+        name=name,
+        uid=_typed(user, "uid", str, ""),
+        groups=_texts(user, "groups"),
+        extra={key: _texts(extra, key) for key in extra},
+    )
+
+
+def _texts(holder: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    values = _typed(holder, name, list, [])
+    if not all(isinstance(value, str) for value in values):
+        raise CallFailed(f"its answer has something else than texts in {name}")
+    return tuple(values)
+
+
+def _typed(holder: Mapping[str, Any], name: str, kind: type[Any], default: Any) -> Any:
+    value = holder.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise CallFailed(f"its answer has a wrong {name}")
+    return value

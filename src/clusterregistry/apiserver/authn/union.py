@@ -1,0 +1,81 @@
+"""The order in which authenticators are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Sequence
+
+from clusterregistry.apimachinery.meta.errors import APIError
+from clusterregistry.apiserver.authn.anonymous import Anonymous, NoAnonymous
+from clusterregistry.apiserver.authn.bearer import BearerTokens, TokenAuthenticator
+from clusterregistry.apiserver.authn.certificates import Authorities
+from clusterregistry.apiserver.authn.interface import Authenticator, AuthRequest, Outcome
+from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.authn.x509 import ClientCertificates
+
+
+class Union:
+    """Asks each in turn; the first user counts.
+
+    As in kube-apiserver, bad credentials of one kind do not hide good ones of another: the refusal stands only
+    when nobody after it recognises a user. ``fallback`` decides when there were no credentials at all.
+    """
+
+    def __init__(self, authenticators: Sequence[Authenticator], *, fallback: Authenticator) -> None:
+        self._authenticators = tuple(authenticators)
+        self._fallback = fallback
+
+    def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
+        return self._ask(iter(self._authenticators), request, refused=None)
+
+    def _ask(
+        self, authenticators: Iterator[Authenticator], request: AuthRequest, *, refused: APIError | None
+    ) -> Outcome | Awaitable[Outcome]:
+        for authenticator in authenticators:
+            try:
+                outcome = authenticator.authenticate(request)
+            except APIError as error:
+                refused = refused or error
+                continue
+            if isinstance(outcome, User):
+                return outcome
+            if outcome is not None:
+                return self._go_on(outcome, authenticators, request, refused=refused)
+        if refused is not None:
+            raise refused
+        return self._fallback.authenticate(request)
+
+    async def _go_on(
+        self,
+        asked: Awaitable[Outcome],
+        others: Iterator[Authenticator],
+        request: AuthRequest,
+        *,
+        refused: APIError | None,
+    ) -> Outcome:
+        """Waits for one answer, and asks the others if that is no user."""
+        try:
+            outcome = await asked
+        except APIError as error:
+            outcome, refused = None, refused or error
+        if outcome is not None:
+            return outcome
+        following = self._ask(others, request, refused=refused)
+        return following if following is None or isinstance(following, User) else await following
+
+
+def in_order(
+    *,
+    clients: Authorities,
+    tokens: Sequence[TokenAuthenticator],
+    anonymous: bool,
+    front_proxy: Authenticator | None = None,
+) -> Union:
+    """The authenticators of a server, in kube-apiserver's order: front proxy, certificate, bearer token, anonymous.
+
+    ``clients`` are the authorities whose certificates make users.
+    """
+    proxies = (front_proxy,) if front_proxy is not None else ()
+    return Union(
+        (*proxies, ClientCertificates(clients), BearerTokens(tokens)),
+        fallback=Anonymous() if anonymous else NoAnonymous(),
+    )

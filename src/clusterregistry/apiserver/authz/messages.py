@@ -1,0 +1,48 @@
+"""What a user who is refused gets to read, in kube-apiserver's words."""
+
+from __future__ import annotations
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apimachinery.meta.field_errors import quoted
+from clusterregistry.apiserver.authz.interface import Attributes, Decision
+
+# kube-apiserver's precaution: no error of a user's own making must look like HTML.
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def forbidden(attributes: Attributes, decision: Decision) -> errors.APIError:
+    """The 403 for a request that was not allowed; the 503 when nobody could say whether it is."""
+    if decision.undecided:
+        return errors.service_unavailable(_undecided_message(attributes, decision.reason))
+    detail = forbidden_message(attributes, decision.reason)
+    if not attributes.is_resource_request:
+        return errors.forbidden_path(detail)
+    return errors.forbidden(group=attributes.group, resource=attributes.resource, name=attributes.name, detail=detail)
+
+
+def forbidden_message(attributes: Attributes, reason: str = "") -> str:
+    """``User "jane" cannot list resource "clusters" in API group "example.com" at the cluster scope``."""
+    message = _what_is_refused(attributes).translate(_HTML)
+    return f"{message}: {reason}" if reason else message
+
+
+def _undecided_message(attributes: Attributes, reason: str) -> str:
+    what = _what_is_asked(attributes, verb=f"may {attributes.verb}").translate(_HTML)
+    return f"it cannot be decided now whether {what}: {reason}"
+
+
+def _what_is_refused(attributes: Attributes) -> str:
+    return _what_is_asked(attributes, verb=f"cannot {attributes.verb}")
+
+
+def _what_is_asked(attributes: Attributes, *, verb: str) -> str:
+    who = f"User {quoted(attributes.user.name)} {verb}"
+    if not attributes.is_resource_request:
+        return f"{who} path {quoted(attributes.path)}"
+    resource = attributes.resource
+    if attributes.subresource:
+        resource = f"{resource}/{attributes.subresource}"
+    what = f"{who} resource {quoted(resource)} in API group {quoted(attributes.group)}"
+    if attributes.namespace:
+        return f"{what} in the namespace {quoted(attributes.namespace)}"
+    return f"{what} at the cluster scope"

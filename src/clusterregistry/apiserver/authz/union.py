@@ -1,0 +1,105 @@
+"""Several authorizers as one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import takewhile
+
+from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.authz.interface import (
+    NO_OPINION,
+    Attributes,
+    Authorizer,
+    Decision,
+    NameLister,
+    RuleLister,
+    UserRules,
+    Verdict,
+)
+
+_NO_OPINION = Verdict.NO_OPINION  # looked up once: members of an Enum cost a call each time
+
+
+class Union:
+    """Asks each in turn; the first that has an opinion decides.
+
+    When none has one, the answer is NO_OPINION with the reasons of all, a line each, as kube-apiserver gives them.
+    """
+
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(_flat(authorizers))
+        self._rule_listers = [each for each in self._authorizers if isinstance(each, RuleLister)]
+        # Who cannot list names might deny what those behind it would allow: their names do not count.
+        tell_names = takewhile(lambda each: isinstance(each, NameLister), self._authorizers)
+        self._name_listers = [each for each in tell_names if isinstance(each, NameLister)]
+
+    def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
+        return self._ask(iter(self._authorizers), attributes, reasons=[])
+
+    def _ask(
+        self, authorizers: Iterator[Authorizer], attributes: Attributes, *, reasons: list[str]
+    ) -> Decision | Awaitable[Decision]:
+        for authorizer in authorizers:
+            decision = authorizer.authorize(attributes)
+            if not isinstance(decision, Decision):
+                return self._go_on(decision, authorizers, attributes, reasons=reasons)
+            if decision.verdict is not _NO_OPINION:
+                return decision
+            if decision.reason:
+                reasons.append(decision.reason)
+        return Decision(Verdict.NO_OPINION, "\n".join(reasons)) if reasons else NO_OPINION
+
+    async def _go_on(
+        self, asked: Awaitable[Decision], others: Iterator[Authorizer], attributes: Attributes, *, reasons: list[str]
+    ) -> Decision:
+        """Waits for one decision, and asks the others if that is no opinion."""
+        decision = await asked
+        if decision.verdict is not Verdict.NO_OPINION:
+            return decision
+        if decision.reason:
+            reasons.append(decision.reason)
+        following = self._ask(others, attributes, reasons=reasons)
+        return following if isinstance(following, Decision) else await following
+
+    def rules_of(self, user: User) -> UserRules:
+        """The rules of all together; incomplete when one of them cannot list its rules."""
+        listed = [each.rules_of(user) for each in self._rule_listers]
+        return UserRules(
+            resource_rules=tuple(rule for each in listed for rule in each.resource_rules),
+            path_rules=tuple(rule for each in listed for rule in each.path_rules),
+            incomplete=len(listed) < len(self._authorizers) or any(each.incomplete for each in listed),
+            problems=tuple(problem for each in listed for problem in each.problems),
+        )
+
+    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        """The names that any of them allows and none before it can deny."""
+        named = [each.names_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
+        return frozenset().union(*named)
+
+    def changed_at(self, user: User) -> int:
+        return max((each.changed_at(user) for each in self._name_listers), default=0)
+
+    def granted_at(self, user: User) -> int:
+        return max((each.granted_at(user) for each in self._name_listers), default=0)
+
+    async def caught_up(self, revision: int) -> None:
+        for each in self._name_listers:
+            await each.caught_up(revision)
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        ends = [each.on_change(listener) for each in self._name_listers]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+
+def _flat(authorizers: Sequence[Authorizer]) -> Iterator[Authorizer]:
+    """Those within other unions one by one: who can deny must be seen from outside."""
+    for each in authorizers:
+        if isinstance(each, Union):
+            yield from each._authorizers  # noqa: SLF001 - another of the same class
+        else:
+            yield each

@@ -1,0 +1,36 @@
+"""``clusterregistry aggregated``: the server behind a kube-apiserver, which knows the users and what they may do."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from clusterregistry.apiserver.cli import help_text, server
+from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.pki import provision
+from clusterregistry.apiserver.pki.provision import Wanted
+from clusterregistry.cli.console import say
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.lifecycle import Occasions
+
+_log = logging.getLogger(__name__)
+
+
+def _occasions(completed: CompletedOptions) -> Occasions:
+    from clusterregistry.apiserver.lifecycle import Occasions  # noqa: PLC0415 - late, so that --help is answered at once
+
+    wanted = server.wanted(completed)
+    return Occasions(
+        prepare=lambda: server.tell(provision.ensure(wanted)),
+        on_ready=lambda: say(f"Serving: {completed.server_url}, for kube-apiserver's aggregation layer"),
+        renew=lambda: _renew(wanted),
+    )
+
+
+def _renew(wanted: Wanted) -> None:
+    for made in provision.ensure(wanted).made:
+        _log.info("made %s", made)
+
+
+run = server.ServerCommand(name="aggregated", aggregated=True, help=help_text.aggregated, occasions=_occasions).run

@@ -1,0 +1,167 @@
+"""The texts of --help: short at first, everything with --help=all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+
+class Length(StrEnum):
+    """How much help was asked for."""
+
+    NONE = ""
+    SHORT = "short"
+    ALL = "all"
+
+
+_SHORT = frozenset({"-h", "--help", "-help"})
+_ALL = frozenset(f"{spelling}=all" for spelling in _SHORT)
+
+
+def asked_for(arguments: Sequence[str]) -> Length:
+    """Whether a command line asks for help, wherever in it."""
+    if _ALL.intersection(arguments):
+        return Length.ALL
+    return Length.SHORT if _SHORT.intersection(arguments) else Length.NONE
+
+
+PROGRAM = """\
+clusterregistry keeps a list of clusters behind a Kubernetes-style API: use it with kubectl and any Kubernetes client.
+
+Usage:
+  clusterregistry COMMAND [flags]
+
+Commands:
+  standalone   run the API server on its own: it brings TLS, users and storage along
+  aggregated   run it behind a kube-apiserver, which knows the users and their rights
+  storage      back up, restore, check and move the data (also while the server runs)
+  version      tell the version (--short: only the version)
+  completion   make a script that has the shell complete commands and flags
+  help         tell about a command: clusterregistry help standalone (--help=all: every flag)
+
+First steps:
+  clusterregistry standalone
+  kubectl --kubeconfig ~/.local/share/clusterregistry/admin.kubeconfig get clusters
+
+Exit status:
+  0  done, or stopped as asked
+  1  `storage check` has found something wrong
+  2  the command line, the environment or the configuration file is wrong; every mistake is named
+  3  the server could not start or had to end, or a command could not do its work; a line says what to do
+"""
+
+_STANDALONE = """\
+Runs the API server on its own. Without any flags it works: it keeps everything in the data directory, makes its own
+certificate authority and an administrator's kubeconfig at the first start, and listens on 127.0.0.1:8443.
+
+Usage:
+  clusterregistry standalone [flags]
+
+Examples:
+  # Try it: then follow the kubectl command that it prints
+  clusterregistry standalone
+
+  # Serve others: listen on all interfaces, under a name that the certificate then holds
+  clusterregistry standalone --bind-address=0.0.0.0 --advertise-address=registry.example.com
+
+  # Users with tokens; a line of the file: s3cret,jane,1,"viewers"
+  # The guide docs/guides/access.md gives the group `viewers` the role `view`, to read and no more
+  clusterregistry standalone --token-auth-file=tokens.csv
+
+  # The same from the environment, or from a file with the line `token-auth-file: tokens.csv`
+  CLUSTERREGISTRY_TOKEN_AUTH_FILE=tokens.csv clusterregistry standalone
+  clusterregistry standalone --config=registry.yaml
+
+  # See what all of these amount to, without a start
+  clusterregistry standalone --config=registry.yaml --print-config
+
+A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file.
+Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --flag=false.
+
+"""
+
+_VERSION = """\
+Tells the version of this program.
+
+Usage:
+  {program} version [--short]
+
+Flags:
+  --short   only the version, for scripts
+"""
+
+_AGGREGATED = """\
+Runs the API server behind a kube-apiserver's aggregation layer: an APIService there leads here. The host cluster says
+who users are and what they may do; roles and bindings are those of the host cluster. In a pod it finds the host
+cluster by itself.
+
+Usage:
+  clusterregistry aggregated [flags]
+
+Examples:
+  # In a pod of the host cluster
+  clusterregistry aggregated --bind-address=0.0.0.0 --tls-cert-file=tls.crt --tls-private-key-file=tls.key
+
+  # Elsewhere
+  clusterregistry aggregated --kubeconfig=host.kubeconfig --etcd-servers=https://etcd-0:2379
+
+  # See what all flags, variables and files amount to, without a start
+  clusterregistry aggregated --kubeconfig=host.kubeconfig --print-config
+
+A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file
+that --config names. What the host cluster answers is remembered for 10 seconds, unless the flags on that say otherwise.
+
+"""
+
+
+def version(program: str) -> str:
+    return _VERSION.format(program=program)
+
+
+_FIRST_FLAGS = (
+    "config",
+    "data-dir",
+    "bind-address",
+    "secure-port",
+    "advertise-address",
+    "tls-san",
+    "tls-cert-file",
+    "tls-private-key-file",
+    "client-ca-file",
+    "token-auth-file",
+    "kubeconfig",
+    "etcd-servers",
+    "audit-log-path",
+    "logging-format",
+    "v",
+)
+"""What a newcomer needs, as far as a command has it."""
+
+_PRINT_CONFIG = """\
+  --print-config
+      Print the configuration in effect, with where each value comes from, as a file for --config; do not start.
+"""
+
+
+def standalone(length: Length) -> str:
+    return _STANDALONE + _flags("standalone", length)
+
+
+def aggregated(length: Length) -> str:
+    return _AGGREGATED + _flags("aggregated", length)
+
+
+def _flags(command: str, length: Length) -> str:
+    # Only for those who ask.
+    import shutil  # noqa: PLC0415
+
+    from clusterregistry.apiserver.options import reference, scope  # noqa: PLC0415
+
+    width = max(60, min(shutil.get_terminal_size().columns, 110))
+    groups = scope.by_group(aggregated=command == "aggregated")
+    if length is Length.ALL:
+        return f"Instead of a start:\n{_PRINT_CONFIG}\n{reference.help_text(width, groups).rstrip()}\n"
+    options = {each.flag: each for group in groups.values() for each in group}
+    first = [options[flag] for flag in _FIRST_FLAGS if flag in options]
+    more = f"All {len(options)} flags: clusterregistry {command} --help=all\n"
+    return f"First flags:\n{reference.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"

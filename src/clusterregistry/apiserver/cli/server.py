@@ -1,0 +1,121 @@
+"""What the commands that run a server have in common: options in, problems explained, a server until told to stop."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusterregistry.apiserver.cli import help_text
+from clusterregistry.apiserver.cli.help_text import Length
+from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
+from clusterregistry.apiserver.options.load import load_with_sources
+from clusterregistry.apiserver.pki import sans
+from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
+from clusterregistry.apiserver.pki.provision import Ensured, Wanted
+from clusterregistry.cli import exit_status, logs
+from clusterregistry.cli.console import complain, indented, say
+from clusterregistry.cli.options.value_types import BOOLEAN
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.lifecycle import Occasions
+
+_log = logging.getLogger(__name__)
+_PRINT_CONFIG = "--print-config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCommand:
+    """A command that runs a server. ``occasions`` says what it does besides; it may raise CertificateError."""
+
+    name: str
+    aggregated: bool
+    help: Callable[[Length], str]
+    occasions: Callable[[CompletedOptions], Occasions]
+
+    def run(self, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+        if length := help_text.asked_for(arguments):
+            say(self.help(length).rstrip())
+            return exit_status.OK
+        try:
+            only_print, arguments = _print_config(arguments)
+            resolved, completed = load_with_sources(arguments, environ, aggregated=self.aggregated)
+        except OptionsError as error:
+            self._explain(error)
+            return exit_status.USAGE
+        if only_print:
+            from clusterregistry.apiserver.options import effective_config  # noqa: PLC0415 - few want this
+
+            say(effective_config.render(resolved, completed, command=self.name).rstrip())
+            return exit_status.OK
+        logs.configure(completed.general)
+        for warning in completed.warnings:
+            _log.warning(warning)
+        return self._serve(completed)
+
+    def _explain(self, error: OptionsError) -> None:
+        count = len(error.problems)
+        complain(
+            f"clusterregistry {self.name}: {count} problem{'s' if count > 1 else ''} with the options:",
+            *indented(str(problem) for problem in error.problems),
+            f"See: clusterregistry {self.name} --help",
+        )
+
+    def _serve(self, completed: CompletedOptions) -> int:
+        gc.disable()  # until all is loaded: ``serving.running`` turns it on again
+        # Late, so that --help and a mistyped flag are answered at once.
+        from clusterregistry.apiserver import lifecycle  # noqa: PLC0415
+        from clusterregistry.apiserver.pki.errors import CertificateError  # noqa: PLC0415
+
+        try:
+            return lifecycle.serve(completed, self.occasions(completed))
+        except (lifecycle.StartupError, CertificateError) as error:
+            return self._failed(str(error), error.remedy)
+
+    def _failed(self, message: str, remedy: str) -> int:
+        if logs.are_json():
+            _log.error("%s. What to do: %s", message, remedy)
+        else:
+            complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
+        return exit_status.STARTUP
+
+
+def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether to print the configuration instead of serving, and the other arguments. Raises OptionsError."""
+    texts = [argument.partition("=") for argument in arguments]
+    try:
+        found = [BOOLEAN.parse(value if equals else "true") for name, equals, value in texts if name == _PRINT_CONFIG]
+    except ValueError as error:
+        raise OptionsError([Problem(_PRINT_CONFIG, str(error))]) from None
+    return found[-1:] == [True], [
+        each for each, (name, _, _) in zip(arguments, texts, strict=True) if name != _PRINT_CONFIG
+    ]
+
+
+def wanted(completed: CompletedOptions) -> Wanted:
+    """The certificates that a server needs. In aggregated mode clients know what to verify it by from the host."""
+    serving = completed.serving
+    return Wanted(
+        layout=completed.layout,
+        server_url=completed.server_url,
+        names=sans.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
+        further_names=sans.normal_names(*serving.tls_san),
+        own=None if completed.makes_serving_certificate else _own_certificate(completed),
+        administrator=completed.generate_admin,
+        server_ca=completed.host is None,
+    )
+
+
+def _own_certificate(completed: CompletedOptions) -> OwnCertificate:
+    return OwnCertificate(
+        certificate=completed.serving_certificate, key=completed.serving_key, authorities=completed.server_ca_file
+    )
+
+
+def tell(ensured: Ensured) -> None:
+    if ensured.made:
+        say("Made:", *indented(ensured.made))
+    for warning in ensured.warnings:
+        _log.warning(warning)

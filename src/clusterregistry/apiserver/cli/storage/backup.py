@@ -1,0 +1,58 @@
+"""``clusterregistry storage backup FILE``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusterregistry.apiserver.cli.storage import command_line
+from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.cli import exit_status
+from clusterregistry.cli.console import say
+from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.value_types import BOOLEAN
+from clusterregistry.cli.progress import Progress, counted, shown_bytes
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.storage.sqlite.rescue import OpenDatabase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupOptions:
+    force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Raises OptionsError, and StorageUnavailable when there is no backup."""
+    wanted = Operands(least=1, most=1, missing="name the FILE that the backup is to be written to")
+    given = command_line.read(arguments, environ, own=BackupOptions, operands=wanted)
+    from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
+
+    (target,) = given.operands
+    removed = backup.back_up(
+        given.database, target, overwrite=given.own.force, progress=Progress("backed up", "pages of the database")
+    )
+    holds = stats.measure(target)
+    say(
+        f"Backed up {counted(sum(holds.objects.values()), 'object')} at revision {holds.revision} "
+        f"to {target} ({shown_bytes(holds.file_bytes)}).",
+        *_next_steps(given.data_dir, target, removed=removed),
+    )
+    return exit_status.OK
+
+
+def _next_steps(data_dir: Path, target: Path, *, removed: OpenDatabase | None) -> list[str]:
+    restore = f"clusterregistry storage restore {shlex.quote(str(target))}"
+    if removed is None:
+        return [
+            f"Next: keep it on another machine, with ca.crt and ca.key from {data_dir}.",
+            f"      To put it back: {restore}",
+        ]
+    return [
+        f"It is what the server (process {removed.pid}) still has open: the database was removed or replaced.",
+        f"Next: stop the server, put the data back ({restore}),",
+        "      and start the server.",
+    ]

@@ -1,0 +1,67 @@
+"""``clusterregistry storage check``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from clusterregistry.apiserver.cli.storage import command_line
+from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
+from clusterregistry.cli import exit_status
+from clusterregistry.cli.console import complain, say
+from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.value_types import BOOLEAN
+from clusterregistry.cli.progress import Progress, counted
+
+MOST_LINES = 100
+"""Of problems: who has more of them needs a backup and not a longer list."""
+
+_OF_FILE = "stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept"
+_OF_OBJECTS = (
+    "the file itself is whole, and a server serves the other objects. Delete these through the API (kubectl delete "
+    "cluster NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    full: bool = option(
+        False, kind=BOOLEAN, help="Have SQLite look at everything (integrity_check), not only quickly (quick_check)."
+    )
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
+    given = command_line.read(arguments, environ, own=CheckOptions, operands=Operands(most=1))
+    from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
+
+    path, checked = given.file, ObjectCheck()
+    found = integrity.problems(
+        path, full=given.own.full, value_problem=checked, progress=Progress("checked", "revisions")
+    )
+    lines = list(islice(found, MOST_LINES + 1))
+    if not lines:
+        return _praise(path)
+    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else _OF_FILE)
+
+
+def _praise(path: Path) -> int:
+    from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415
+
+    holds = stats.measure(path)
+    objects = counted(sum(holds.objects.values()), "object")
+    say(f"{path} is fine: {objects}, revision {holds.revision}, format {holds.format}.")
+    return exit_status.OK
+
+
+def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
+    say(*lines[:MOST_LINES])
+    count = f"more than {MOST_LINES}" if len(lines) > MOST_LINES else str(len(lines))
+    complain(
+        f"{path}: {count} problem{'s' if len(lines) > 1 else ''} found.",
+        f"What to do: {remedy}.",
+    )
+    return exit_status.FOUND

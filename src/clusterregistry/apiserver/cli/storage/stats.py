@@ -1,0 +1,71 @@
+"""``clusterregistry storage stats``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from clusterregistry.apiserver.cli.storage import command_line
+from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.cli import exit_status
+from clusterregistry.cli.console import say
+from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.value_types import choice
+from clusterregistry.cli.progress import counted, shown_bytes
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.storage.sqlite.stats import Measures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    output: Literal["text", "json"] = option(
+        "text", kind=choice("text", "json"), help="For people, or for programs (-o json)."
+    )
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
+    given = command_line.read(arguments, environ, own=StatsOptions, operands=Operands(most=1))
+    from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
+
+    path = given.file
+    measures = stats.measure(path)
+    say(json.dumps(_as_json(path, measures), indent=2) if given.own.output == "json" else _as_text(path, measures))
+    return exit_status.OK
+
+
+def _as_text(path: Path, measures: Measures) -> str:
+    return "\n".join(f"{name:<18}{text}".rstrip() for name, text in _lines(path, measures))
+
+
+def _lines(path: Path, measures: Measures) -> Iterator[tuple[str, str]]:
+    yield "File:", f"{path} (format {measures.format})"
+    yield "Size:", f"{shown_bytes(measures.file_bytes)}, of that free: {shown_bytes(measures.free_bytes)}"
+    yield "Write-ahead log:", shown_bytes(measures.wal_bytes)
+    total = sum(measures.objects.values())
+    yield "Objects:", f"{total:,} ({shown_bytes(measures.object_bytes)})"
+    for prefix, count in measures.objects.items():
+        yield "", f"{count:,} {prefix.strip('/')}"
+    yield "Revision:", f"{measures.revision}"
+    yield "Oldest readable:", f"{measures.oldest_revision}"
+    yield "Log:", f"{counted(measures.rows, 'revision')}, of that history: {measures.rows - total:,}"
+
+
+def _as_json(path: Path, measures: Measures) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "format": measures.format,
+        "fileBytes": measures.file_bytes,
+        "freeBytes": measures.free_bytes,
+        "walBytes": measures.wal_bytes,
+        "objects": sum(measures.objects.values()),
+        "objectsByPrefix": dict(measures.objects),
+        "objectBytes": measures.object_bytes,
+        "revision": measures.revision,
+        "oldestReadableRevision": measures.oldest_revision,
+        "revisionsInLog": measures.rows,
+    }

@@ -1,0 +1,111 @@
+"""PATCH with a configuration to apply: server-side apply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apimachinery.codecs import Decoded, DecodeError
+from clusterregistry.apimachinery.fieldmanager.errors import ConflictsError, InvalidConfigurationError
+from clusterregistry.apimachinery.meta import errors, object_meta
+from clusterregistry.apimachinery.meta.json_types import json_type
+from clusterregistry.apimachinery.meta.object_meta import MetadataError
+from clusterregistry.apiserver.endpoints.decoder import decode_yaml
+from clusterregistry.apiserver.endpoints.options import WriteOptions
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.update import check_name
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.registry.store import check_resource_version
+
+Object = dict[str, Any]
+
+_NOT_YAML = "error converting YAML to JSON: "
+
+
+async def application(scope: Scope, request: Request, body: bytes, *, options: WriteOptions) -> Application:
+    """What applies the configuration in a body to an object. Raises 400."""
+    try:
+        decoded = await decode_yaml(body, strict=options.field_validation != "Ignore")
+    except DecodeError as error:
+        raise errors.bad_request(f"error decoding YAML: {_NOT_YAML}{error}") from None
+    return Application(scope, request, decoded=decoded, options=options)
+
+
+class Application:
+    """A configuration, decoded once, that can be applied to one object after another."""
+
+    def __init__(self, scope: Scope, request: Request, *, decoded: Decoded, options: WriteOptions) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self._strict_errors = decoded.strict_errors
+        self._warnings = decoded.warnings
+        self._configuration = _configuration(decoded.value)
+        for text in scope.structural.rename_old_spellings(self._configuration):
+            request.warnings.add(text)
+
+    def __call__(self, old: Object | None) -> Object:
+        scope, name = self._scope, self._request.info.name
+        obj = self._applied(old and scope.version.from_storage(old))
+        self._report()
+        if old is None:
+            self._check_new(obj)
+        obj["metadata"] = _normalised(obj["metadata"], old and old["metadata"])
+        check_name(obj, name)
+        return scope.version.to_storage(obj)
+
+    def _applied(self, live: Object | None) -> Object:
+        ownership = self._scope.ownership_for(self._request.info.subresource)
+        try:
+            return ownership.apply(
+                live, self._configuration, manager=self._options.field_manager, force=self._options.force
+            )
+        except InvalidConfigurationError as error:
+            raise errors.bad_request(str(error)) from None
+        except ConflictsError as error:
+            raise _conflict(error) from None
+
+    def _report(self) -> None:
+        """Keys that stand twice: refused, warned of or ignored as fieldValidation says."""
+        if self._strict_errors and self._options.field_validation == "Strict":
+            raise errors.bad_request(f"error strict decoding YAML: {_NOT_YAML}{', '.join(self._strict_errors)}")
+        if self._options.field_validation == "Warn":
+            for text in self._warnings:
+                self._request.warnings.add(text)
+
+    def _check_new(self, obj: Object) -> None:
+        """An object that is not there yet has no uid, and no resource version to compare. Raises 400 and 409."""
+        metadata = obj["metadata"]
+        check_resource_version(metadata.pop("resourceVersion", None) or "0")
+        if uid := metadata.get("uid"):
+            resource = self._scope.resource
+            detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise errors.conflict(
+                group=resource.group, resource=resource.plural, name=self._request.info.name, detail=detail
+            )
+
+
+def _configuration(value: Any) -> Object:
+    """Raises 400."""
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        found = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {found}")
+    return value
+
+
+def _normalised(metadata: Object, known: Object | None) -> Object:
+    managed = metadata.pop("managedFields", None)
+    try:
+        normal = object_meta.decode(metadata, known).metadata
+    except MetadataError as error:
+        raise errors.bad_request(str(error)) from None
+    return {**normal, "managedFields": managed} if managed else normal
+
+
+def _conflict(error: ConflictsError) -> errors.APIError:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {each.manager}", "field": each.field}
+        for each in error.conflicts
+    ]
+    return errors.failure(409, "Conflict", str(error), {"causes": causes})

@@ -1,0 +1,72 @@
+"""DELETE of an object or of a collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints import encoding, negotiation, status
+from clusterregistry.apiserver.endpoints.decoder import decode_body, no_object
+from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.options import delete_options, delete_options_from_query, list_options
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer
+from clusterregistry.apiserver.registry.deletion import DeleteOptions
+from clusterregistry.apiserver.registry.list import list_objects
+
+_META_GROUP = "meta.k8s.io"
+_TYPE = ("v1", "DeleteOptions")
+
+
+async def delete(scope: Scope, request: Request) -> Answer:
+    """A Status when the object is gone, the object itself while finalizers hold it."""
+    representation = wanted(scope, request)
+    options = await _options(scope, request)
+    deleted = await scope.store.delete(request.info.name, options)
+    if not deleted.removed:
+        return encoding.object_response(scope, deleted.kv, representation)
+    resource = scope.resource
+    details = {
+        "name": request.info.name,
+        "group": resource.group,
+        "kind": resource.plural,
+        **({"uid": deleted.uid} if deleted.uid else {}),
+    }
+    return status.response(request, errors.success(details))
+
+
+async def delete_collection(scope: Scope, request: Request) -> Answer:
+    """Deletes what a list with the same parameters answers, and answers that list."""
+    representation = wanted(scope, request)
+    selected = list_options(request.query, watch=False)
+    options = await _options(scope, request)
+    listed = await list_objects(scope.store, selected)
+    await scope.store.delete_all(listed.items, options)
+    return await encoding.list_response(scope, listed, representation)
+
+
+async def _options(scope: Scope, request: Request) -> DeleteOptions:
+    """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
+    body = request.body_at_hand() or await request.body()
+    if not body:
+        return delete_options_from_query(request.query)
+    media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
+    value = (await decode_body(body, media_type, default_type=_TYPE if scope.resource.native else None)).value
+    if value is None:
+        return DeleteOptions()
+    if not isinstance(value, dict):
+        raise errors.bad_request(no_object(value))
+    options = delete_options(value)
+    _check_kind(scope, value)
+    return options
+
+
+def _check_kind(scope: Scope, value: dict[str, Any]) -> None:
+    """DeleteOptions of any group that has them, or of none."""
+    kind, api_version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or "v1"
+    known = {"v1", f"{_META_GROUP}/v1", scope.group_version}
+    if kind != "DeleteOptions" or api_version not in known:
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type DeleteOptions): it is {kind!r} of {api_version!r}"
+        )

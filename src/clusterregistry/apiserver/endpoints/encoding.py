@@ -1,0 +1,206 @@
+"""Objects and lists as the bytes of an answer, in whichever representation was negotiated.
+
+The plain one joins bytes that are at hand; most others are made from decoded objects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import orjson
+
+from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints import list_text, table
+from clusterregistry.apiserver.endpoints.list_encoding import (
+    Form,
+    PartialObjects,
+    lazy_list,
+    listed_objects,
+    partial_head,
+    single,
+)
+from clusterregistry.apiserver.endpoints.negotiation import (
+    JSON,
+    METADATA,
+    METADATA_LIST,
+    PROTOBUF,
+    TABLE,
+    YAML,
+    Representation,
+)
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.http.response import JSON as JSON_TYPE
+from clusterregistry.apiserver.http.response import PROTOBUF as PROTOBUF_TYPE
+from clusterregistry.apiserver.http.response import YAML as YAML_TYPE
+from clusterregistry.apiserver.http.response import Edition, Response, protobuf_body
+from clusterregistry.apiserver.registry.broadcaster import Encode
+from clusterregistry.apiserver.registry.list import Listed
+from clusterregistry.apiserver.registry.worker_pool import LARGE, beside_the_loop
+from clusterregistry.apiserver.storage.interface import KeyValue
+
+
+def object_response(
+    scope: Scope, kv: KeyValue, representation: Representation, *, status: int = 200, include: str = ""
+) -> Response:
+    """One object. Raises 400 and 406."""
+    if representation.is_plain:
+        return Response(status, JSON_TYPE, (scope.object_bytes(kv) + b"\n",))
+    if representation.kind == METADATA_LIST:
+        raise errors.failure(406, "NotAcceptable", "content is not a list")
+    include = _checked_include(representation, include)
+    return _response(status, _object_bytes(scope, kv, representation, include=include), representation)
+
+
+async def large_object_response(
+    scope: Scope, kv: KeyValue, representation: Representation, *, include: str = ""
+) -> Response:
+    """The same for an object whose answer takes long to make. Raises 400 and 406."""
+    work = partial(object_response, scope, kv, representation, include=include)
+    return await beside_the_loop(work, size=len(kv.value))
+
+
+def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+    if representation.kind == TABLE:
+        return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
+    if representation.kind:
+        return single(PartialObjects(scope, version=representation.version), kv)
+    return scope.object_bytes(kv)
+
+
+def _single_table(scope: Scope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
+    head = table.table_head(_version_only(kv.revision), version, columns)
+    row = table.Rows(scope, include=include, version=version, now=time.time())
+    return head + single(row, kv) + table.TABLE_TAIL
+
+
+def _version_only(revision: int) -> dict[str, Any]:
+    return {"resourceVersion": str(revision)} if revision else {}
+
+
+def _columns(scope: Scope) -> bytes:
+    return table.column_definitions(scope.version.columns)
+
+
+def _checked_include(representation: Representation, include: str) -> str:
+    """``includeObject`` is a matter of tables; elsewhere it is not even looked at."""
+    return table.include_policy(include) if representation.kind == TABLE else include
+
+
+async def list_response(scope: Scope, listed: Listed, representation: Representation, *, include: str = "") -> Response:
+    """A collection or a page of one. Raises 400 and 406."""
+    if representation.kind == METADATA:
+        detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
+        raise errors.failure(406, "NotAcceptable", detail)
+    include = _checked_include(representation, include)
+    head, form, tail = _list_parts(scope, listed, representation, include=include)
+    edition = _edition(scope, listed, representation) if representation.kind != TABLE else None
+    body = await lazy_list(head, form, listed.items, tail, edition=edition)
+    if representation.media_type == JSON and not representation.pretty:
+        return Response(200, JSON_TYPE, body)
+    if body.length <= LARGE or representation.media_type == PROTOBUF:
+        return _response(200, b"".join(body), representation)
+    items = (form.join(listed.items, index, index + 1).removeprefix(b",") for index in range(len(listed.items)))
+    work = partial(_long_list_response, head + tail, items, representation)
+    return await beside_the_loop(work, size=body.length)
+
+
+def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Representation) -> Response:
+    if representation.media_type == YAML:
+        return Response(200, YAML_TYPE, (list_text.yaml_list(frame, items),))
+    return Response(200, JSON_TYPE, (list_text.pretty_list(frame, items), b"\n"))
+
+
+def _list_parts(
+    scope: Scope, listed: Listed, representation: Representation, *, include: str
+) -> tuple[bytes, Form, bytes]:
+    """What stands before the items of a list, the form of these, and what stands behind them."""
+    version, metadata = representation.version, list_metadata(listed)
+    if representation.kind or scope.resource.native:
+        metadata = {name: value for name, value in metadata.items() if value != ""}
+    if representation.kind == TABLE:
+        head = table.table_head(metadata, version, _columns(scope))
+        return head, table.Rows(scope, include=include, version=version, now=time.time()), b"]}\n"
+    if representation.kind:
+        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":['
+        head %= (version.encode(), orjson.dumps(metadata))
+        return head, PartialObjects(scope, version=version), b"]}\n"
+    head = b'{"apiVersion":"%b","items":[' % scope.group_version.encode()
+    tail = b'],"kind":"%b","metadata":%b}\n' % (scope.resource.list_kind.encode(), orjson.dumps(metadata))
+    return head, listed_objects(scope), tail
+
+
+def _edition(scope: Scope, listed: Listed, representation: Representation) -> Edition | None:
+    """A list of everything is the same for all who may see everything."""
+    if not listed.is_everything:
+        return None
+    return Edition((scope.group_version, scope.resource.plural, representation), listed.revision)
+
+
+def list_metadata(listed: Listed) -> dict[str, Any]:
+    """In kube-apiserver's order; lists of custom resources have ``continue`` even when it is empty."""
+    metadata: dict[str, Any] = {"continue": listed.continue_token}
+    if listed.remaining is not None:
+        metadata["remainingItemCount"] = listed.remaining
+    metadata["resourceVersion"] = str(listed.revision)
+    return metadata
+
+
+def _response(status: int, body: bytes, representation: Representation) -> Response:
+    """An answer in YAML, protobuf or indented JSON, from compact JSON."""
+    if representation.media_type == PROTOBUF:
+        return Response(status, PROTOBUF_TYPE, (protobuf_body(orjson.loads(body)),))
+    if representation.media_type == YAML:
+        return Response(status, YAML_TYPE, (yaml_codec.encode(orjson.loads(body)),))
+    if representation.pretty:
+        return Response(status, JSON_TYPE, (json_codec.encode_pretty(orjson.loads(body)) + b"\n",))
+    return Response(status, JSON_TYPE, (body + b"\n",))
+
+
+def event_encoder(scope: Scope, representation: Representation, *, include: str) -> Encode:
+    """How a watch writes its events in this representation. Raises 400."""
+    include = _checked_include(representation, include)
+    if representation.is_plain and scope.is_stored_version:
+        return lambda kind, kv: event_bytes(kind, scope.object_bytes(kv))
+    return lambda kind, kv: event_bytes(kind, _event_object(scope, kv, representation, include=include))
+
+
+def _event_object(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+    if representation.kind == TABLE:
+        return _single_table(scope, kv, representation.version, include=include, columns=table.NO_COLUMNS)
+    return _object_bytes(scope, kv, representation, include=include)
+
+
+def event_bytes(kind: str, obj: bytes) -> bytes:
+    """One frame of a watch around an encoded object."""
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
+
+
+def with_columns(scope: Scope, frame: bytes, representation: Representation) -> bytes:
+    """A watch's first table has the columns, the later ones leave them out."""
+    if representation.kind != TABLE:
+        return frame
+    return frame.replace(b'"columnDefinitions":null', b'"columnDefinitions":' + _columns(scope), 1)
+
+
+def bookmark_bytes(scope: Scope, revision: int, representation: Representation, *, initial_events_end: bool) -> bytes:
+    """A BOOKMARK frame: nothing but the revision up to which the watcher has seen everything."""
+    metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+    if initial_events_end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
+    if not representation.kind:
+        obj = orjson.dumps(
+            {"apiVersion": scope.group_version, "kind": scope.resource.kind, "metadata": metadata},
+            option=orjson.OPT_SORT_KEYS,
+        )
+    else:
+        obj = partial_head(representation.version) + encoded + b"}"
+    if representation.kind == TABLE:
+        cells = orjson.dumps([None] * len(scope.version.columns))
+        head = table.table_head(_version_only(revision), representation.version, table.NO_COLUMNS)
+        obj = head + b'{"cells":' + cells + b',"object":' + obj + b"}" + table.TABLE_TAIL
+    return event_bytes("BOOKMARK", obj)

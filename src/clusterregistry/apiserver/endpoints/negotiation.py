@@ -1,0 +1,151 @@
+"""Content negotiation: which representation an ``Accept`` header asks for, what a body is written in.
+
+Besides JSON and YAML a client can ask for another kind in place of the object: ``as=Table`` (what
+kubectl prints) and ``as=PartialObjectMetadata`` (``...List`` for a collection). The kinds of Kubernetes itself also
+come in protobuf, as custom resources do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.codecs.media_types import Clause, clauses
+from clusterregistry.apimachinery.meta import errors
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+ACCEPTED = (JSON, YAML)
+NATIVE = (JSON, YAML, PROTOBUF)
+"""What the kinds of Kubernetes itself come in, and every Status."""
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
+
+TABLE = "Table"
+METADATA = "PartialObjectMetadata"
+METADATA_LIST = "PartialObjectMetadataList"
+_KINDS = {TABLE, METADATA, METADATA_LIST}
+_VERSIONS = {"v1", "v1beta1"}
+_TRANSFORMING = {"as", "g", "v"}
+_STREAM = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """The media type and, where something else than the object itself is asked for, its kind and version."""
+
+    media_type: str = JSON
+    kind: str = ""
+    version: str = ""
+    pretty: bool = False
+    is_plain: bool = field(init=False, compare=False)
+    """The object itself in compact JSON: the bytes that are at hand."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_plain", not self.kind and not self.pretty and self.media_type == JSON)
+
+
+PLAIN = Representation()
+
+
+def representation(accept: str, *, native: bool = False, pretty: str = "", user_agent: str = "") -> Representation:
+    """The first representation of an ``Accept`` header that we have of a kind. Raises 406."""
+    wanted = _negotiate_native(accept) if native else _negotiate(accept)
+    if wanted is None:
+        raise errors.not_acceptable(NATIVE if native else ACCEPTED)
+    return _PRETTY[wanted] if _wants_pretty(pretty, user_agent) else wanted
+
+
+def watch_representation(accept: str) -> Representation:
+    """The same for the objects of a watch, which come in JSON only. Raises 406."""
+    found = _negotiate(accept)
+    if found is None or found.media_type != JSON:
+        raise errors.not_acceptable([f"{JSON};stream={_STREAM}"])
+    return found
+
+
+def status_representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
+    """The same for a Status, which is never another kind and is always answered."""
+    plain = _negotiate_status(accept)
+    asked = _negotiate(accept)
+    indented = asked.pretty if asked else True  # who takes nothing that we have is a person with a browser
+    return _PRETTY[plain] if indented or _wants_pretty(pretty, user_agent) else plain
+
+
+class _Pretty(dict[Representation, Representation]):
+    """Each representation's indented twin, made once."""
+
+    def __missing__(self, plain: Representation) -> Representation:
+        twin = Representation(plain.media_type, plain.kind, plain.version, pretty=True)
+        return self.setdefault(plain, twin)
+
+
+_PRETTY = _Pretty()
+
+
+def _wants_pretty(pretty: str, user_agent: str) -> bool:
+    """As kube-apiserver does: on request, and for people who come with a browser or curl."""
+    if pretty:
+        return pretty.lower() in ("1", "t", "true")
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+@remembered(512)
+def _negotiate(accept: str) -> Representation | None:
+    return _first_fitting(accept, ACCEPTED)
+
+
+@remembered(512)
+def _negotiate_native(accept: str) -> Representation | None:
+    return _first_fitting(accept, NATIVE)
+
+
+@remembered(512)
+def _negotiate_status(accept: str) -> Representation:
+    accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
+    return Representation(next(accepted, JSON))
+
+
+def _first_fitting(accept: str, offered: Sequence[str]) -> Representation | None:
+    found = (_fitting(clause, offered) for clause in clauses(accept))
+    return next((representation for representation in found if representation), None)
+
+
+def _fitting(clause: Clause, offered: Sequence[str]) -> Representation | None:
+    """What a clause asks for, if we have it. Parameters that nobody knows are passed over, as in kube-apiserver."""
+    media_type = next(filter(clause.matches, offered), None)
+    parameters = clause.parameters
+    if media_type is None or parameters.get("stream", _STREAM) not in {"", _STREAM}:
+        return None
+    pretty = parameters.get("pretty") == "1"
+    if _TRANSFORMING.isdisjoint(parameters):
+        return Representation(media_type, pretty=pretty)
+    kind, version = parameters.get("as", ""), parameters.get("v", "")
+    if kind not in _KINDS or version not in _VERSIONS or parameters.get("g") != "meta.k8s.io":
+        return None
+    if media_type == PROTOBUF:  # tables have no such form; whoever asks for one names JSON next
+        return None
+    return Representation(media_type, kind, version, pretty=pretty)
+
+
+def patch_type(content_type: str) -> str:
+    """The kind of a patch; kube-apiserver takes its name as it stands, in lower case. Raises 415."""
+    media_type = content_type.strip().partition(";")[0]
+    if media_type not in PATCH_TYPES:
+        raise errors.unsupported_media_type(PATCH_TYPES)
+    return media_type
+
+
+def body_type(content_type: str, *, native: bool = False) -> str:
+    """The media type of a body of a kind; a missing one is JSON. Raises 415."""
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    accepted = NATIVE if native else ACCEPTED
+    if media_type not in accepted:
+        raise errors.unsupported_media_type(accepted)
+    return media_type

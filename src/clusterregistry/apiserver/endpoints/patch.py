@@ -1,0 +1,173 @@
+"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, and configurations to apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from clusterregistry.apimachinery.codecs import Decoded, DecodeError, json_codec
+from clusterregistry.apimachinery.meta import errors, field_errors
+from clusterregistry.apimachinery.meta.json_types import ShapeError
+from clusterregistry.apimachinery.patch import (
+    InvalidPatch,
+    PatchFailed,
+    PatchTooLarge,
+    json_patch,
+    merge_patch,
+    strategic_merge,
+)
+from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints.apply import application
+from clusterregistry.apiserver.endpoints.authorization import require
+from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_json, tidy, unknown_fields, work_size
+from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
+from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.options import WriteOptions, patch_options
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.update import check_name
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer
+from clusterregistry.apiserver.registry.store import Change, Written
+from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
+
+Object = dict[str, Any]
+Apply = Callable[[Object, Any], Any]
+
+
+async def patch(scope: Scope, request: Request) -> Answer:
+    """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
+    representation = wanted(scope, request)
+    media_type = negotiation.patch_type(request.header("content-type"))
+    body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        written = await _patched(scope, request, body, media_type=media_type, size=size)
+        status = 201 if written.created else 200
+        return encoding.object_response(scope, written.kv, representation, status=status)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _patched(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
+    is_apply = media_type == negotiation.APPLY_PATCH
+    options = patch_options(request.query, apply=is_apply)
+    change: Change
+    if is_apply:
+        change = await application(scope, request, body, options=options)
+    else:
+        decoded = await _decoded(body, strict=options.field_validation != "Ignore")
+        change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
+    return await scope.store.update(
+        request.info.name,
+        change,
+        strategy=scope.strategy_for(request.info.subresource),
+        dry_run=options.dry_run,
+        warn=request.warnings.add,
+        take_back=request.warnings.taking_back(),
+        create=is_apply and not request.info.subresource,
+        before_create=partial(require, request, "create"),
+        admit=scope.admit_for(request.user, request.info.name),
+        size=size,
+    )
+
+
+async def _decoded(body: bytes, *, strict: bool) -> Decoded:
+    try:
+        return await decode_json(body, strict=strict)
+    except DecodeError as error:
+        raise errors.bad_request(f"error decoding patch: {error}") from None
+
+
+class _Patch:
+    """A patch, decoded once, that can be applied to one object after another."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        request: Request,
+        *,
+        media_type: str,
+        decoded: Decoded,
+        options: WriteOptions,
+    ) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self._document = decoded.value
+        self._mistakes = decoded.strict_errors
+        if media_type == negotiation.JSON_PATCH:
+            duplicates = [f"json patch {text}" for text in decoded.strict_errors]
+            self._mistakes = [*duplicates, *json_patch.unknown_fields(decoded.value)]
+        self._is_strict = options.field_validation == "Strict"
+        self._apply = self._applied_by(media_type)
+
+    def __call__(self, old: Object | None) -> Object:
+        scope, name = self._scope, self._request.info.name
+        if old is None:
+            raise scope.store.not_found(name)
+        current = scope.version.from_storage(old)
+        obj = self._patched(current)
+        if not isinstance(obj.get("kind"), str) or not obj["kind"]:
+            shown = json_codec.encode(obj)
+            raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
+        # As it is before it is tidied, for errors; there are none after that unless somebody is strict.
+        shown = json_codec.encode(obj) if scope.version.decode or self._is_strict else b""
+        try:
+            unknown = tidy(scope, obj, warn=self._request.warnings.add, known=current)
+        except ShapeError as error:
+            raise _invalid(shown or json_codec.encode(obj), str(error)) from None
+        self._report([*self._mistakes, *unknown_fields(unknown)], shown)
+        check_name(obj, name)
+        self._check_type(obj)
+        ownership = scope.ownership_for(self._request.info.subresource)
+        ownership.record_update(current, obj, manager=field_manager(self._request, self._options))
+        return scope.version.to_storage(obj)
+
+    def _applied_by(self, media_type: str) -> Apply:
+        if media_type == negotiation.JSON_PATCH:
+            return json_patch.apply
+        if media_type == negotiation.MERGE_PATCH:
+            return merge_patch.apply
+        schema = self._scope.version.schema
+        return lambda obj, document: strategic_merge.apply(obj, document, schema=schema)
+
+    def _patched(self, current: Object) -> Object:
+        try:
+            obj = self._apply(current, self._document)
+        except InvalidPatch as error:
+            raise errors.bad_request(str(error)) from None
+        except PatchTooLarge as error:
+            raise errors.request_entity_too_large(str(error)) from None
+        except PatchFailed:
+            raise errors.unprocessable() from None
+        if not isinstance(obj, dict):
+            raise errors.unprocessable()
+        return {**obj}
+
+    def _check_type(self, obj: Object) -> None:
+        """A patch may change neither kind nor version. Raises 422."""
+        scope = self._scope
+        check_kind(scope, obj)
+        if obj.get("apiVersion") != scope.group_version:
+            wrong = field_errors.invalid("apiVersion", obj.get("apiVersion", ""), f"must be {scope.group_version}")
+            raise errors.invalid(
+                group=scope.resource.group, kind=scope.resource.kind, name=self._request.info.name, errors=[wrong]
+            )
+
+    def _report(self, mistakes: list[str], shown: bytes) -> None:
+        """Duplicate and unknown fields: refused, warned of or ignored as fieldValidation says."""
+        if mistakes and self._is_strict:
+            raise _invalid(shown, f"strict decoding error: {', '.join(mistakes)}")
+        if self._options.field_validation == "Warn":
+            for mistake in mistakes:
+                self._request.warnings.add(mistake)
+
+
+def _invalid(patched: bytes, detail: str) -> errors.APIError:
+    """As kube-apiserver does: the patched object is shown, under the name of the patch."""
+    wrong = field_errors.invalid("patch", patched.decode("utf-8", "replace"), detail)
+    return errors.invalid(group="", kind="", name="", errors=[wrong])

@@ -1,0 +1,124 @@
+"""What a request asks for, read from its method, path and query as kube-apiserver reads them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct, field
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apimachinery.meta.field_errors import quoted
+from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
+from clusterregistry.apimachinery.meta.selectors import SelectorError
+from clusterregistry.apiserver.http.query import Query
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_PREFIXES = {"api", "apis"}
+_FALSE = {"false", "0"}
+_KEPT = 512
+_MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+"""Groups of questions: nothing of them is stored, and everybody may ask."""
+
+
+class RequestInfo(Struct, kw_only=True):
+    """The attributes of a request. Never changed, but for the memo. ``is_resource`` tells resources from other paths.
+
+    ``parts`` is what is left of the path from the resource on; anything longer than
+    resource/name/subresource is nothing that exists.
+    """
+
+    path: str
+    verb: str
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    parts: tuple[str, ...] = ()
+    is_mutating: bool = False
+    memo: dict[object, Any] = field(default_factory=dict)
+    """What others derive from it, each under itself as the key: it lives as long as this, which is kept for paths
+    that are asked for again."""
+
+
+def parse(method: str, path: str, query_string: bytes) -> RequestInfo:
+    """Never fails: what is no resource path is a request for the bare path."""
+    # Long ones are not kept: anybody can send them.
+    short = len(path) + len(query_string) < _KEPT
+    return (_parsed_once if short else _parsed)(method, path, query_string)
+
+
+def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
+    segments = path.strip("/").split("/")
+    if len(segments) < 3 or segments[0] not in _PREFIXES:  # noqa: PLR2004 - prefix, version, resource
+        return RequestInfo(path=path, verb=method.lower())
+    group, rest = "", segments[1:]
+    if segments[0] == "apis":
+        group, rest = rest[0], rest[1:]
+    version, rest = rest[0], rest[1:]
+    if not rest or rest == ["watch"]:
+        return RequestInfo(path=path, verb=method.lower())
+    verb = _VERBS.get(method, "")
+    if rest[0] == "watch":
+        verb, rest = "watch", rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:  # noqa: PLR2004 - a resource within a namespace
+        namespace, rest = rest[1], rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    if not name:
+        verb, name = _collection_verb(verb, query_string)
+    return RequestInfo(
+        path=path,
+        verb=verb,
+        is_resource=True,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=rest[0],
+        name=name,
+        subresource=rest[2] if len(rest) > 2 else "",  # noqa: PLR2004 - resource, name, subresource
+        parts=tuple(rest),
+        is_mutating=verb in _MUTATING and group not in _REVIEWS,
+    )
+
+
+_parsed_once = lru_cache(maxsize=4096)(_parsed)
+
+
+def check_path_name(name: str) -> None:
+    """Refuses a name that cannot be a segment of a path. Raises 400."""
+    if name in {".", ".."}:
+        raise errors.bad_request(f"Name parameter invalid: {quoted(name)}: may not be '{name}'")
+    for character in "/%":
+        if character in name:
+            raise errors.bad_request(f"Name parameter invalid: {quoted(name)}: may not contain '{character}'")
+
+
+def _collection_verb(verb: str, query_string: bytes) -> tuple[str, str]:
+    """The verb on a collection, and the one name that a field selector narrows it to."""
+    if verb not in ("get", "delete", "watch"):
+        return verb, ""
+    query = Query(query_string)
+    if verb == "get":
+        verb = "watch" if "watch" in query and truth(query.first("watch")) else "list"
+    elif verb == "delete":
+        verb = "deletecollection"
+    return verb, _selected_name(query.first("fieldSelector"))
+
+
+def _selected_name(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return parse_field_selector(text).name or ""
+    except SelectorError:
+        return ""
+
+
+def truth(value: str | None) -> bool:
+    """A boolean parameter as Kubernetes reads it: given, and neither false nor 0."""
+    return value is not None and value.lower() not in _FALSE

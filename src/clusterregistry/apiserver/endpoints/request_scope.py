@@ -1,0 +1,115 @@
+"""What the verbs need to know of the resource and version that a request is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from clusterregistry.apimachinery.codecs import json_codec
+from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
+from clusterregistry.apimachinery.schema.structural import Structural
+from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.registry.admission import Admission, Admit
+from clusterregistry.apiserver.registry.broadcaster import Hub
+from clusterregistry.apiserver.registry.object_view import decoded
+from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
+from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.registry.strategy import Strategy
+from clusterregistry.apiserver.storage.interface import KeyValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindScope:
+    """One served version of a kind: what it takes to read a body."""
+
+    resource: Definition
+    version: Version
+    structural: Structural
+
+    @property
+    def group_version(self) -> str:
+        return group_version(self.resource, self.version)
+
+    @property
+    def type(self) -> tuple[str, str]:
+        """``apiVersion`` and ``kind`` of its objects."""
+        return self.group_version, self.resource.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope(KindScope):
+    """One served version of a resource, with its store and its watchers."""
+
+    resource: Resource
+    store: Store
+    hub: Hub
+    ownerships: Mapping[str, Ownership]
+    """How managed fields are kept, by subresource."""
+    admission: Admission | None = None
+    """What a write needs besides being authorized, for kinds where that depends on the object."""
+
+    is_stored_version: bool = field(init=False)
+    """Whether objects are served in the form in which they are stored."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_stored_version", self.version.name == self.resource.storage_version)
+
+    def object_bytes(self, kv: KeyValue) -> bytes:
+        """The object in this version as JSON."""
+        if self.is_stored_version:
+            return kv.value
+        return json_codec.encode(self.object(kv))
+
+    def object(self, kv: KeyValue) -> dict[str, Any]:
+        """The object in this version as a fresh dict."""
+        obj = decoded(kv)
+        return obj if self.is_stored_version else self.version.from_storage(obj)
+
+    def strategy_for(self, subresource: str) -> Strategy:
+        if not subresource:
+            return self.resource.strategy
+        if self.resource.status_strategy is None or subresource != "status":
+            raise AssertionError(subresource)  # routes let nothing else through
+        return self.resource.status_strategy
+
+    def ownership_for(self, subresource: str) -> Ownership:
+        return self.ownerships[subresource]
+
+    def admit_for(self, user: User, name: str) -> Admit | None:
+        """What the store is to ask before it writes an object of a user's; ``name`` is that in the path."""
+        return None if self.admission is None else partial(self.admission.admit, user=user, name=name)
+
+    def not_supported(self, verb: str) -> errors.APIError:
+        """405."""
+        return errors.method_not_supported(group=self.resource.group, resource=self.resource.plural, action=verb)
+
+
+def group_version(resource: Definition, version: Version) -> str:
+    """``GROUP/VERSION``, as ``apiVersion`` has it."""
+    return f"{resource.group}/{version.name}" if resource.group else version.name
+
+
+def ownerships(resource: Resource, version: Version, *, now: Callable[[], str]) -> dict[str, Ownership]:
+    """How managed fields are kept for what is written in one version, by subresource."""
+    strategies = {"": resource.strategy} | ({"status": resource.status_strategy} if resource.status_strategy else {})
+    views = {
+        group_version(resource, each): View(
+            schema=whole_object(each.schema), to_storage=each.to_storage, from_storage=each.from_storage
+        )
+        for each in resource.versions
+    }
+    return {
+        subresource: Ownership(
+            views,
+            api_version=group_version(resource, version),
+            kind=resource.kind,
+            subresource=subresource,
+            reset_fields=strategy.reset_fields,
+            now=now,
+        )
+        for subresource, strategy in strategies.items()
+    }

@@ -1,0 +1,116 @@
+"""POST of a review: a question, answered at once and not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+
+from clusterregistry.apimachinery.codecs import yaml_codec
+from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
+from clusterregistry.apimachinery.schema.structural import Structural
+from clusterregistry.apiserver.endpoints import negotiation
+from clusterregistry.apiserver.endpoints.decoder import decode_object, work_size
+from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
+from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.negotiation import METADATA, NATIVE, Representation
+from clusterregistry.apiserver.endpoints.options import write_options
+from clusterregistry.apiserver.endpoints.request_scope import KindScope, group_version
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import JSON, PROTOBUF, YAML, Answer, Response, protobuf_body
+from clusterregistry.apiserver.registry.resource import Definition, Version, same
+from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, beside_the_loop
+from clusterregistry.apiserver.reviews.interface import Review
+
+Object = dict[str, Any]
+
+_SET_BY_SERVERS = ("namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewScope(KindScope):
+    """One kind of question in one version. Its managed fields are kept, for as long as the answer takes."""
+
+    review: Review
+    ownership: Ownership
+
+
+def review_scope(review: Review, version: Version, *, now: Callable[[], str]) -> ReviewScope:
+    definition = review.definition
+    return ReviewScope(
+        resource=definition,
+        version=version,
+        structural=Structural(version.schema),
+        review=review,
+        ownership=_ownership(definition, version, now=now),
+    )
+
+
+def _ownership(definition: Definition, version: Version, *, now: Callable[[], str]) -> Ownership:
+    api_version = group_version(definition, version)
+    return Ownership(
+        {api_version: View(schema=whole_object(version.schema), to_storage=same, from_storage=same)},
+        api_version=api_version,
+        kind=definition.kind,
+        subresource="",
+        reset_fields=frozenset(),
+        now=now,
+        blank={"spec": {}},
+    )
+
+
+async def review(scope: ReviewScope, request: Request) -> Answer:
+    """Answers a question; 201 with the question and the answer."""
+    representation = wanted(scope, request)
+    if representation.kind not in ("", METADATA):
+        raise errors.not_acceptable(NATIVE)
+    media_type = negotiation.body_type(request.header("content-type"), native=True)
+    body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        answer = await _answered(scope, request, body, media_type=media_type, size=size)
+        return await beside_the_loop(partial(_response, answer, representation), size=size)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_type: str, size: int) -> Object:
+    options = write_options(request.query, "CreateOptions")
+    validation, warn = options.field_validation, request.warnings.add
+    question = await decode_object(scope, body, media_type, size=size, field_validation=validation, warn=warn)
+    _prepare(question)
+    await beside_the_loop(partial(_check, scope, question, manager=field_manager(request, options)), size=size)
+    return await scope.review.answer(question, request.user)
+
+
+def _check(scope: ReviewScope, question: Object, *, manager: str) -> None:
+    scope.ownership.record_update(None, question, manager=manager)
+    scope.review.validate(question)
+
+
+def _prepare(question: Object) -> None:
+    """Drops what is not for the client to say, the answer above all."""
+    question.pop("status", None)
+    for name in _SET_BY_SERVERS:
+        question["metadata"].pop(name, None)
+
+
+def _response(answer: Object, representation: Representation) -> Response:
+    if representation.kind == METADATA:
+        version = f"meta.k8s.io/{representation.version}"
+        answer = {"kind": METADATA, "apiVersion": version, "metadata": answer["metadata"]}
+    if representation.media_type == negotiation.PROTOBUF:
+        return Response(201, PROTOBUF, (protobuf_body(answer),))
+    if representation.media_type == negotiation.YAML:
+        return Response(201, YAML, (yaml_codec.encode(answer),))
+    indent = orjson.OPT_INDENT_2 if representation.pretty else 0
+    # In the order of the dict: kube-apiserver writes its own kinds in the order of their fields.
+    return Response(201, JSON, (orjson.dumps(answer, option=indent | orjson.OPT_APPEND_NEWLINE),))

@@ -1,0 +1,81 @@
+"""PUT of an object or of its status."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints.authorization import require
+from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
+from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
+from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.options import write_options
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer
+from clusterregistry.apiserver.registry.store import Written
+from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
+
+Object = dict[str, Any]
+
+
+async def update(scope: Scope, request: Request) -> Answer:
+    """Replaces an object; creates it (201) where the kind allows that and the user may create."""
+    representation = wanted(scope, request)
+    media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
+    body = request.body_at_hand() or await request.body()
+    size = work_size(body, media_type)
+    if size > LARGE:
+        await LARGE_REQUESTS.take(request.user.name)
+    try:
+        written = await _updated(scope, request, body, media_type=media_type, size=size)
+        status = 201 if written.created else 200
+        return encoding.object_response(scope, written.kv, representation, status=status)
+    finally:
+        if size > LARGE:
+            LARGE_REQUESTS.leave()
+
+
+async def _updated(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
+    options = write_options(request.query, "UpdateOptions")
+    warn = request.warnings.add
+    sent = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
+    check_name(sent, request.info.name)
+    check_kind(scope, sent)
+    ownership = scope.ownership_for(request.info.subresource)
+    manager = field_manager(request, options)
+
+    def replaced(old: Object | None) -> Object:
+        scope.store.check_uid(sent, old)
+        obj = {**sent, "metadata": {**sent["metadata"]}}
+        ownership.record_update(old and scope.version.from_storage(old), obj, manager=manager)
+        return scope.version.to_storage(obj)
+
+    return await scope.store.update(
+        request.info.name,
+        replaced,
+        strategy=scope.strategy_for(request.info.subresource),
+        dry_run=options.dry_run,
+        warn=warn,
+        take_back=request.warnings.taking_back(),
+        before_create=partial(require, request, "create"),
+        admit=scope.admit_for(request.user, request.info.name),
+        size=size,
+    )
+
+
+async def without_name(_scope: Scope, _request: Request) -> Answer:
+    """PUT and PATCH need a name. Raises 400."""
+    raise errors.bad_request("name must be provided")
+
+
+def check_name(obj: Object, name: str) -> None:
+    """The name in a body must be the name in the path. Raises 400."""
+    given = obj["metadata"].get("name")
+    if not given:
+        message = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise errors.bad_request(message)
+    if given != name:
+        raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")

@@ -1,0 +1,244 @@
+"""GET with ``watch=true``, and the older ``/watch/`` paths: a stream of changes.
+
+A watch begins with what exists (no resource version, or 0), or with what happened since a revision,
+and goes on with every change until its time is up, the client leaves or the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints.negotiation import Representation
+from clusterregistry.apiserver.endpoints.options import list_options
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
+from clusterregistry.apiserver.registry import storage_errors
+from clusterregistry.apiserver.registry.broadcaster import ADDED
+from clusterregistry.apiserver.registry.feed import Feed, WholeFeed
+from clusterregistry.apiserver.registry.filtered import FilteredFeed
+from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
+from clusterregistry.apiserver.registry.watcher import Frame, Outlet, Watcher
+from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
+from clusterregistry.apiserver.storage.interface import Event
+
+_BOOKMARK_INTERVAL = 60.0
+_BEFORE_THE_END = 2.0
+_HISTORY_PAGE = 100
+_INTERRUPTED = "The resourceVersion for the provided watch is too old."
+"""What kube-apiserver says when its own watch has missed something."""
+_PIECE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """How long a watch lasts that names no time, at least (up to twice that), and who hears of slow clients."""
+
+    min_timeout: float
+    on_terminated: Callable[[], None]
+
+
+async def watch(scope: Scope, request: Request, settings: WatchSettings) -> Answer:
+    """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
+    representation = negotiation.watch_representation(request.header("accept"))
+    include = request.query.first("includeObject")
+    options = list_options(request.query, watch=True)
+    options.visible = request.visible
+    if len(request.info.parts) > 1:  # the older path of one object's watch: .../watch/RESOURCE/NAME
+        if not options.fields.empty:
+            raise errors.bad_request("both a name and a field selector provided; please provide one or the other.")
+        options.fields = options.fields.with_name(request.info.name)
+    revision = parse_revision(options.resource_version)
+    session = _Session(
+        scope,
+        request,
+        options=options,
+        representation=representation,
+        include=include,
+        revision=revision,
+        settings=settings,
+    )
+    if request.method == "HEAD":  # there is no body to wait for
+        return Response(200, JSON, ())
+    return StreamResponse(200, JSON, session.run)
+
+
+def _next_bookmark(now: float, deadline: float) -> float:
+    """As kube-apiserver does: every minute, and shortly before the end, so that the client can resume close to now."""
+    last = deadline - _BEFORE_THE_END
+    return min(now + _BOOKMARK_INTERVAL, last if last > now else math.inf)
+
+
+class _Session:
+    """One watch from its first frame to its last."""
+
+    def __init__(  # noqa: PLR0913 - what a watch was asked for, all by keyword
+        self,
+        scope: Scope,
+        request: Request,
+        *,
+        options: ListOptions,
+        representation: Representation,
+        include: str,
+        revision: int,
+        settings: WatchSettings,
+    ) -> None:
+        self._scope = scope
+        self._request = request
+        self._options = options
+        self._representation = representation
+        self._revision = revision
+        self._settings = settings
+        self._encode = encoding.event_encoder(scope, representation, include=include)
+        self._key = (scope.version.name, representation, include)
+        self._first = representation.kind == negotiation.TABLE
+
+    async def run(self, outlet: Outlet) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout()
+        feed = self._feed()
+        leaving = loop.create_task(self._end_when_client_leaves(feed.watcher))
+        try:
+            await self._stream(outlet, feed, deadline)
+        finally:
+            leaving.cancel()
+            feed.leave()
+
+    def _feed(self) -> Feed:
+        scope, options, encode = self._scope, self._options, self._encode
+        if options.visible.names() is not None:
+            return FilteredFeed(scope.store, scope.hub, options=options, encode=encode, on_overflow=self._give_up)
+        return WholeFeed(
+            scope.store,
+            scope.hub,
+            options=options,
+            encode=encode,
+            representation=self._key,
+            on_overflow=self._give_up,
+        )
+
+    def _timeout(self) -> float:
+        given = self._options.timeout_seconds
+        if given is not None and given > 0:
+            return float(given)
+        # As kube-apiserver does: spread, so that watches that began together do not end together.
+        return self._settings.min_timeout * (1 + random.random())  # noqa: S311 - no secret depends on it
+
+    async def _end_when_client_leaves(self, watcher: Watcher[Any]) -> None:
+        await self._request.disconnected()
+        watcher.end()
+
+    async def _stream(self, outlet: Outlet, feed: Feed, deadline: float) -> None:
+        try:
+            seen = await self._send_beginning(outlet, feed)
+            feed.begun(seen)
+            await self._send_changes(outlet, feed, seen=seen, deadline=deadline)
+        except errors.APIError as error:
+            await outlet.send(encoding.event_bytes("ERROR", orjson.dumps(error.status)))
+
+    async def _send_changes(self, outlet: Outlet, feed: Feed, *, seen: int, deadline: float) -> None:
+        loop, watcher = asyncio.get_running_loop(), feed.watcher
+        bookmark_at = _next_bookmark(loop.time(), deadline)
+        while not watcher.ended and loop.time() < deadline:
+            # What the client will have seen once these frames are sent; while they are, more may happen.
+            waited = await watcher.next(min(deadline, bookmark_at) - loop.time(), None if self._first else outlet)
+            coming = await feed.coming(waited)
+            await self._send_frames(outlet, coming.frames)
+            due = loop.time() >= bookmark_at
+            if due:
+                bookmark_at = _next_bookmark(loop.time(), deadline)
+            # A client who comes from another replica may know more than this one has heard of.
+            known = coming.revision >= seen and not watcher.ended
+            if known and (due or coming.unmarked) and self._options.allow_watch_bookmarks:
+                await self._send_bookmark(outlet, coming.revision)
+        if watcher.interrupted:
+            raise errors.gone(_INTERRUPTED)
+
+    def _give_up(self) -> None:
+        """The client does not keep up: end the connection, whatever waits to be written."""
+        self._settings.on_terminated()
+        if self._request.abort:
+            self._request.abort()
+
+    async def _send_beginning(self, outlet: Outlet, feed: Feed) -> int:
+        """What the client is to know before the live events; returns the revision that it then knows."""
+        initial = self._options.send_initial_events
+        if initial or (initial is None and not self._revision):
+            if self._revision:
+                await wait_until_fresh(self._scope.store, self._revision)
+            return await self._send_existing(outlet, feed)
+        if self._revision:
+            return await self._send_history(outlet, feed)
+        now = self._scope.store.storage.revision
+        await feed.resume(now)
+        return now
+
+    async def _send_existing(self, outlet: Outlet, feed: Feed) -> int:
+        store, options = self._scope.store, self._options
+        try:
+            # 0 is any version, such as the one that we have though the storage may be out of reach.
+            known = store.storage.revision if options.resource_version == "0" else 0
+            page = await store.storage.list(store.prefix, revision=known)
+        except StorageError as error:
+            raise storage_errors.api_error(error) from error
+        selected = await feed.existing(page)
+        await self._send_frames(outlet, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
+        if options.allow_watch_bookmarks and not feed.watcher.ended:
+            await self._send_bookmark(outlet, page.revision, initial_events_end=True)
+        return page.revision
+
+    async def _send_history(self, outlet: Outlet, feed: Feed) -> int:
+        seen, more = self._revision, True
+        await feed.resume(seen)
+        while more:
+            # Page by page: a client that has been away for long must not make us load all of that at once.
+            events = await self._history(after=seen)
+            await self._send_frames(outlet, await feed.history(events))
+            seen = events[-1].revision if events else seen
+            more = len(events) >= _HISTORY_PAGE  # more than that when others changed many keys in one revision
+        return seen
+
+    async def _history(self, *, after: int) -> Sequence[Event]:
+        store = self._scope.store
+        try:
+            return await store.storage.history(store.prefix, after=after, limit=_HISTORY_PAGE)
+        except RevisionCompacted as error:
+            raise errors.gone(f"too old resource version: {error.requested} ({error.compacted})") from None
+        except StorageError as error:
+            raise storage_errors.api_error(error) from error
+
+    async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
+        """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""
+        waiting: list[bytes] = []
+        size = 0
+        for _, frame in frames:
+            data = self._with_columns(frame)
+            waiting.append(data)
+            size += len(data)
+            if size >= _PIECE:
+                await outlet.send(b"".join(waiting))
+                await asyncio.sleep(0)
+                waiting, size = [], 0
+        if waiting:
+            await outlet.send(b"".join(waiting))
+
+    async def _send_bookmark(self, outlet: Outlet, revision: int, *, initial_events_end: bool = False) -> None:
+        frame = encoding.bookmark_bytes(
+            self._scope, revision, self._representation, initial_events_end=initial_events_end
+        )
+        await outlet.send(self._with_columns(frame))
+
+    def _with_columns(self, frame: bytes) -> bytes:
+        if not self._first:
+            return frame
+        self._first = False
+        return encoding.with_columns(self._scope, frame, self._representation)

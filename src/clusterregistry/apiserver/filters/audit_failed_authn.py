@@ -1,0 +1,54 @@
+"""Records requests that fail authentication, and when every request came: the user is not known out here.
+
+As in kube-apiserver, such a request has one audit event, at the stage ResponseStarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from clusterregistry.apimachinery.meta.errors import APIError
+from clusterregistry.apiserver.audit.levels import RESPONSE_STARTED
+from clusterregistry.apiserver.filters.interface import Filter, Handler
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Reply, Response
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.audit.trail import Audit
+
+
+def filter_for(audit: Audit | None) -> Filter:
+    """Without an audit log there is nothing to do, and no filter."""
+
+    def wrap(inner: Handler) -> Handler:
+        if audit is None:
+            return inner
+
+        def handle(request: Request) -> Reply:
+            request.received = audit.now()
+            try:
+                reply = inner(request)
+            except APIError as error:
+                record(request, error)
+                raise
+            # Who is known by now is authenticated: nothing is left to do here, least of all to wait.
+            if request.user is not None or isinstance(reply, Response):
+                return reply
+            return handle_later(request, reply)
+
+        async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
+            try:
+                return await reply
+            except APIError as error:
+                record(request, error)
+                raise
+
+        def record(request: Request, error: APIError) -> None:
+            if request.user is None and (trail := audit.trail(request)):
+                trail.failed(request, error.status)
+                audit.record(trail, RESPONSE_STARTED)
+
+        return handle
+
+    return wrap

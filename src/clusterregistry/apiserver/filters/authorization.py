@@ -1,0 +1,65 @@
+"""Asks whether the user may do this. Raises 403, before anything else is looked at.
+
+Who may not list or watch a collection, but may get some of its objects by their names, goes on and sees these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, NameLister, NamesNobody, Verdict
+from clusterregistry.apiserver.authz.messages import forbidden
+from clusterregistry.apiserver.authz.visible_names import Visibility
+from clusterregistry.apiserver.endpoints.authorization import attributes_of
+from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Reply
+
+_ALLOWED_IN_PART = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
+_COLLECTION_VERBS = frozenset({"list", "watch"})
+
+
+def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter:
+    lister = authorizer if isinstance(authorizer, NameLister) else NamesNobody()
+
+    def wrap(inner: Handler) -> Handler:
+        def handle(request: Request) -> Reply:
+            request.authorizer = authorizer
+            attributes = attributes_of(request)
+            decision = authorizer.authorize(attributes)
+            if not isinstance(decision, Decision):
+                return handle_later(request, attributes, decision)
+            if decision.allowed and attributes.verb != "watch":
+                request.decision = decision
+            else:
+                check(request, attributes, decision)
+            return inner(request)
+
+        async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:
+            check(request, attributes, await asked)
+            return await answered(inner(request))
+
+        def check(request: Request, attributes: Attributes, decision: Decision) -> None:
+            request.decision = decision
+            allowed = decision.allowed
+            if allowed and attributes.verb != "watch":
+                return
+            # Also for a watch that may see everything: it goes on for long, and rights may not.
+            visible = Visibility(authorizer, lister, attributes=attributes, allowed=allowed, filtered=filtered_lists)
+            if not allowed and (decision.verdict is Verdict.DENY or not _sees_some(visible, attributes)):
+                raise forbidden(attributes, decision)
+            request.visible = visible
+            if not allowed:
+                request.decision = _ALLOWED_IN_PART
+
+        return handle
+
+    return wrap
+
+
+def _sees_some(visible: Visibility, attributes: Attributes) -> bool:
+    """Whether a refused request is for a collection of which the user may see something."""
+    if attributes.verb not in _COLLECTION_VERBS or attributes.namespace or attributes.subresource:
+        return False
+    names = visible.single_names()
+    return attributes.name in names if attributes.name else bool(names)

@@ -1,0 +1,127 @@
+"""Lets somebody act as somebody else, if they may. Raises 400 and 403.
+
+As kube-apiserver does: for each part of the wish (user or service account, uid, every group, every extra value) the
+caller needs the right to ``impersonate`` it. From here on the request is that of the other; ``request.impersonator``
+holds who really asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterregistry.apimachinery.meta import errors, names
+from clusterregistry.apimachinery.meta.field_errors import quoted
+from clusterregistry.apiserver.authn.request_header import extra_of, text_of
+from clusterregistry.apiserver.authn.user import ALL_UNAUTHENTICATED, ANONYMOUS, User, authenticated
+from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, decided
+from clusterregistry.apiserver.authz.messages import forbidden
+from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
+from clusterregistry.apiserver.http.header_names import HeaderNames
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Reply
+
+VERB = "impersonate"
+EXTRA = "impersonate-extra-"
+HEADERS = HeaderNames(("impersonate-user", "impersonate-uid", "impersonate-group"), beginnings=(EXTRA,))
+
+SERVICE_ACCOUNT = "system:serviceaccount:"
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+_LABEL_LIMIT = 63  # a namespace's name is a DNS label
+
+
+def filter_for(authorizer: Authorizer) -> Filter:
+    def wrap(inner: Handler) -> Handler:
+        def handle(request: Request) -> Reply:
+            return impersonate(request) if request.mentions(HEADERS) else inner(request)
+
+        async def impersonate(request: Request) -> Answer:
+            wanted = _wanted(request)
+            if wanted is not None:
+                for attributes in _needed(request.user, wanted):
+                    decision = await decided(authorizer, attributes)
+                    if not decision.allowed:
+                        raise forbidden(attributes, decision)
+                request.impersonator, request.user = request.user, _in_effect(wanted)
+            request.drop_headers(HEADERS)
+            return await answered(inner(request))
+
+        return handle
+
+    return wrap
+
+
+def _wanted(request: Request) -> User | None:
+    """The user as the headers name it, nothing added. None when they are all empty."""
+    try:
+        wanted = User(
+            name=text_of(request.header("impersonate-user")),
+            uid=text_of(request.header("impersonate-uid")),
+            groups=tuple(text_of(group) for group in request.header_values("impersonate-group")),
+            extra=extra_of(request.headers_beginning(EXTRA)),
+        )
+    except ValueError:
+        raise errors.bad_request("the headers that name somebody to impersonate must be UTF-8") from None
+    if wanted.name:
+        return wanted
+    if wanted.uid or wanted.groups or wanted.extra:
+        raise errors.bad_request(f"requested {_described(wanted)} without impersonating a user name")
+    return None
+
+
+def _described(wanted: User) -> str:
+    parts = [f"uid {quoted(wanted.uid)}"] if wanted.uid else []
+    parts += [f"group {quoted(group)}" for group in wanted.groups]
+    parts += [f"extra {quoted(key)}" for key in wanted.extra]
+    return ", ".join(parts)
+
+
+def _needed(user: User, wanted: User) -> Iterator[Attributes]:
+    """What has to be allowed, in kube-apiserver's order."""
+    account = service_account(wanted.name)
+    if account is not None:
+        namespace, name = account
+        yield _right(user, "serviceaccounts", name, namespace=namespace)
+    else:
+        yield _right(user, "users", wanted.name)
+    if wanted.uid:
+        yield _right(user, "uids", wanted.uid)
+    for group in wanted.groups:
+        yield _right(user, "groups", group)
+    for key, values in wanted.extra.items():
+        for value in values:
+            yield _right(user, "userextras", value, subresource=key)
+
+
+def _right(user: User, resource: str, name: str, *, namespace: str = "", subresource: str = "") -> Attributes:
+    return Attributes(
+        user=user,
+        verb=VERB,
+        is_resource_request=True,
+        group="authentication.k8s.io" if resource in {"uids", "userextras"} else "",
+        version="v1",
+        resource=resource,
+        subresource=subresource,
+        name=name,
+        namespace=namespace,
+    )
+
+
+def _in_effect(wanted: User) -> User:
+    """With the groups that everybody of that kind is in, unless the caller named groups."""
+    groups, account = wanted.groups, service_account(wanted.name)
+    if account is not None and not groups:
+        groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{account[0]}")
+    if wanted.name == ANONYMOUS and ALL_UNAUTHENTICATED not in groups:
+        groups = (*groups, ALL_UNAUTHENTICATED)
+    return authenticated(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra)
+
+
+def service_account(name: str) -> tuple[str, str] | None:
+    """Namespace and name, when a user's name is that of a service account."""
+    parts = name.removeprefix(SERVICE_ACCOUNT).split(":")
+    if not name.startswith(SERVICE_ACCOUNT) or len(parts) != 2:  # noqa: PLR2004 - namespace and name
+        return None
+    namespace, account = parts
+    if "." in namespace or len(namespace) > _LABEL_LIMIT or names.name_errors(namespace) or names.name_errors(account):
+        return None
+    return namespace, account

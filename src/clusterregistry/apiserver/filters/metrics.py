@@ -1,0 +1,57 @@
+"""Counts and times every request."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable
+
+from clusterregistry.apiserver.filters.interface import Filter, Handler
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Reply, Response
+from clusterregistry.apiserver.metrics import RequestMetrics, Series
+
+_log = logging.getLogger(__name__)
+
+
+def filter_for(metrics: RequestMetrics) -> Filter:
+    def wrap(inner: Handler) -> Handler:
+        def handle(request: Request) -> Reply:
+            began = time.perf_counter()
+            series = metrics.of(request.info)
+            series.flight.now += 1
+            try:
+                reply = inner(request)
+            except BaseException:
+                series.flight.now -= 1
+                raise
+            if not isinstance(reply, Response):
+                return handle_later(request, reply, series, began=began)
+            series.flight.now -= 1
+            _observe(request, reply, series, began=began)
+            return reply
+
+        async def handle_later(request: Request, reply: Awaitable[Answer], series: Series, *, began: float) -> Answer:
+            try:
+                answer = await reply
+            finally:
+                series.flight.now -= 1
+            _observe(request, answer, series, began=began)
+            return answer
+
+        return handle
+
+    return wrap
+
+
+def _observe(request: Request, answer: Answer, series: Series, *, began: float) -> None:
+    seconds = time.perf_counter() - began
+    series.observe(answer, seconds=seconds, query=request.query_string)
+    if _log.isEnabledFor(logging.DEBUG):
+        _log_request(request, answer, seconds)
+
+
+def _log_request(request: Request, answer: Answer, seconds: float) -> None:
+    """For those who look for a fault. The path is quoted, for clients choose it; the query may hold what is secret."""
+    user = request.user.name if request.user else "nobody known"
+    _log.debug("%s %r by %r: %d in %.1f ms", request.method, request.path, user, answer.status, seconds * 1000)

@@ -1,0 +1,19 @@
+"""Says what a request asks for, before anybody else needs to know."""
+
+from __future__ import annotations
+
+from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.filters.interface import Filter, Handler
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Reply
+
+
+def filter_for() -> Filter:
+    def wrap(inner: Handler) -> Handler:
+        def handle(request: Request) -> Reply:
+            request.info = request_info.parse(request.method, request.path, request.query_string)
+            return inner(request)
+
+        return handle
+
+    return wrap

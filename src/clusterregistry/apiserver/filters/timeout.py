@@ -1,0 +1,122 @@
+"""Ends a request that takes too long with 504. Watches have their own time.
+
+A client may ask for less time with ``?timeout=10s``, as kube-apiserver has it: 400 for what is no duration, no more
+than the server's own limit for whatever is longer, zero or negative.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apimachinery.meta.duration import parse_duration
+from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Reply, Response
+
+_QUICK = frozenset({"get", "list"})
+"""Verbs that answer from memory: a timer for each would cost more than it gives."""
+
+
+def filter_for(seconds: float) -> Filter:
+    deadlines = _Deadlines(seconds)
+
+    def wrap(inner: Handler) -> Handler:
+        async def limited(request: Request) -> Answer:
+            task = deadlines.begin()
+            try:
+                reply = inner(request)
+                return reply if isinstance(reply, Response) else await reply
+            except asyncio.CancelledError:
+                if deadlines.ended(task):
+                    raise _too_late() from None
+                raise
+            finally:
+                deadlines.forget(task)
+
+        async def limited_to(wished: float, request: Request) -> Answer:
+            try:
+                async with asyncio.timeout(wished):
+                    return await answered(inner(request))
+            except TimeoutError:
+                raise _too_late() from None
+
+        def handle(request: Request) -> Reply:
+            verb, query_string = request.info.verb, request.query_string
+            if verb == "watch" or (verb in _QUICK and not query_string):
+                return inner(request)
+            wished = _wished(request) if _may_wish(query_string) else 0.0
+            if 0 < wished < seconds:
+                return limited_to(wished, request)
+            return inner(request) if verb in _QUICK else limited(request)
+
+        return handle
+
+    return wrap
+
+
+class _Deadlines:
+    """Ends requests that take longer than any may take.
+
+    All have the same time, so it is up for them in the order in which they began, and one timer does for all of them.
+    A timer for each is a twentieth of what a write costs.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._due: dict[asyncio.Task[Any], float] = {}
+        """In the order in which they began."""
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Kept, for to ask for it is a system call, each time, before Python 3.12."""
+
+    def begin(self) -> asyncio.Task[Any]:
+        """From now on the time of the present task counts."""
+        loop = self._loop = self._loop or asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise RuntimeError("only a task can be ended")
+        self._due[task] = loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._end_late_ones)
+        return task
+
+    def ended(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled from here, and by nobody else."""
+        return task in self._late and task.uncancel() == 0
+
+    def forget(self, task: asyncio.Task[Any]) -> None:
+        del self._due[task]
+        self._late.discard(task)
+
+    def _end_late_ones(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        for task, due in self._due.items():
+            if due > loop.time():
+                self._timer = loop.call_at(due, self._end_late_ones)
+                return
+            if task not in self._late:
+                self._late.add(task)
+                task.cancel()
+
+
+def _too_late() -> errors.APIError:
+    return errors.timeout("request did not complete within the allotted timeout", retry_after=1)
+
+
+def _may_wish(query_string: bytes) -> bool:
+    return b"timeout=" in query_string or b"%" in query_string
+
+
+def _wished(request: Request) -> float:
+    """The seconds that a client asks for; 0 when it does not. Raises 400."""
+    given = request.query.first("timeout")
+    if not given:
+        return 0.0
+    try:
+        return parse_duration(given)
+    except ValueError as error:
+        raise errors.bad_request(f"invalid timeout specified in the request URL - {error}") from None

@@ -1,0 +1,97 @@
+"""``/healthz``, ``/livez`` and ``/readyz``: whole, check by check, and with ``?verbose``, as in kube-apiserver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from clusterregistry.apimachinery.meta.field_errors import quoted
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Response, page_not_found, text_response
+
+_log = logging.getLogger(__name__)
+
+Check = Callable[[], str]
+"""Says what is wrong; empty when all is well. Must not block."""
+
+
+Remark = Callable[[], Sequence[str]]
+"""What there is to say about a check that is well, a line each."""
+
+_REMARKS = 100
+"""Lines that are shown of them."""
+
+
+def ping() -> str:
+    """Fine whenever somebody can ask."""
+    return ""
+
+
+class Health:
+    """The checks behind each endpoint, in the order in which they are shown, and remarks on some that are well."""
+
+    def __init__(
+        self, checks: Mapping[str, Mapping[str, Check]], *, remarks: Mapping[str, Remark] | None = None
+    ) -> None:
+        self._checks, self._remarks = checks, remarks or {}
+
+    @property
+    def paths(self) -> list[str]:
+        """Every endpoint, and every single check below it."""
+        below = [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
+        return [*(f"/{endpoint}" for endpoint in self._checks), *below]
+
+    def answer(self, request: Request) -> Response | None:
+        """None when the path is none of ours."""
+        endpoint, _, single = request.path.strip("/").partition("/")
+        checks = self._checks.get(endpoint)
+        if checks is None:
+            return None
+        if single:
+            return self._one(endpoint, single, checks)
+        return self._all(endpoint, checks, request)
+
+    def _one(self, endpoint: str, name: str, checks: Mapping[str, Check]) -> Response:
+        check = checks.get(name)
+        if check is None:
+            return page_not_found()
+        wrong = check()
+        if wrong:
+            return text_response(f"internal server error: {endpoint} check {name} failed: {wrong}\n", status=500)
+        remarks = self._remarks[name]() if name in self._remarks else ()
+        return text_response("\n".join(["ok", *_shortened(remarks)]))
+
+    def _all(self, endpoint: str, checks: Mapping[str, Check], request: Request) -> Response:
+        left_out = set(request.query.all("exclude"))
+        results = {name: "" if name in left_out else check() for name, check in checks.items()}
+        failed = any(results.values())
+        for name, wrong in results.items():
+            if wrong:
+                _log.warning("%s: check %s failed: %s", endpoint, name, wrong)
+        if not failed and "verbose" not in request.query:
+            return text_response("ok")
+        lines = [_line(name, wrong, excluded=name in left_out) + self._counted(name) for name, wrong in results.items()]
+        unknown = sorted(left_out - checks.keys())
+        if unknown:
+            lines.append(
+                f"warn: some health checks cannot be excluded: no matches for {','.join(map(quoted, unknown))}"
+            )
+        lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
+        return text_response("\n".join(lines) + "\n", status=500 if failed else 200)
+
+    def _counted(self, name: str) -> str:
+        """How much there is to say. Anybody may ask; what it is, the log and the single check tell."""
+        remarks = self._remarks[name]() if name in self._remarks else ()
+        return f": {len(remarks)} set aside" if remarks else ""
+
+
+def _line(name: str, wrong: str, *, excluded: bool) -> str:
+    if excluded:
+        return f"[+]{name} excluded: ok"
+    # Anybody may ask; the reason is for the log and for those who may ask for the single check.
+    return f"[-]{name} failed: reason withheld" if wrong else f"[+]{name} ok"
+
+
+def _shortened(remarks: Sequence[str]) -> list[str]:
+    more = [f"and {len(remarks) - _REMARKS} more"] if len(remarks) > _REMARKS else []
+    return [*remarks[:_REMARKS], *more]

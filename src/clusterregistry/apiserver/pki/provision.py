@@ -1,0 +1,231 @@
+"""Makes what is missing, renews what ends soon, leaves the rest alone.
+
+A start that finds everything in order reads a few small files, compares digests with the record, and writes nothing.
+Every file is replaced in one step, keys before certificates; a crash in between leaves a key without a certificate,
+which the next start completes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clusterregistry.apiserver.pki import files, kubeconfig, own_certificate, record
+from clusterregistry.apiserver.pki.errors import CertificateError
+from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
+from clusterregistry.apiserver.pki.record import Record
+from clusterregistry.apiserver.pki.store import RENEW_BEFORE, ServingNames, Store
+
+DAY = 86400.0
+WARN_CA = 180 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Ensured:
+    """What was done. ``made`` is for people, one line each; empty when everything was there."""
+
+    made: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a server needs. ``names`` are those by which clients reach it; ``own`` is the operator's certificate."""
+
+    layout: Layout
+    server_url: str
+    names: tuple[str, ...]
+    further_names: tuple[str, ...] = ()
+    """Names that the operator asked for: others than before are a reason to renew."""
+    own: OwnCertificate | None = None
+    administrator: bool = True
+    """Whether to make a client certificate and a kubeconfig of an administrator."""
+    server_ca: bool = True
+    """Whether to write what clients verify ``own`` by."""
+
+
+def ensure(wanted: Wanted, clock: Callable[[], float] = time.time) -> Ensured:
+    """Sees to the CA, the certificates and, when there is none, the kubeconfig. Idempotent.
+
+    Raises CertificateError, and nothing else, for what is damaged, foreign, or cannot be written.
+    """
+    made: list[str] = []
+    warnings: list[str] = []
+    if wanted.own is None or wanted.administrator:
+        store = _ensured_certificates(wanted, clock)
+        made += store.made
+        warnings += (*_warnings(wanted.layout), *_ca_warning(store), *_lost_key_warning(store))
+    if wanted.own is not None and wanted.server_ca:
+        made_server_ca = _ensure_server_ca(wanted, wanted.own)
+        made += made_server_ca.made
+        warnings += made_server_ca.warnings
+    if wanted.administrator and files.read(wanted.layout.kubeconfig) is None:
+        _write_kubeconfig(wanted)
+        made.append(f"{wanted.layout.kubeconfig} (kubeconfig of the administrator)")
+    return Ensured(tuple(made), tuple(warnings))
+
+
+def _ensured_certificates(wanted: Wanted, clock: Callable[[], float]) -> Store:
+    layout = wanted.layout
+    store = _store(wanted, clock)
+    if not store.in_order():
+        with files.exclusive(layout):
+            store = _store(wanted, clock)
+            store.ensure_all()
+            record.save(layout.record, store.record)
+    _keep_server_ca(wanted)
+    return store
+
+
+def _store(wanted: Wanted, clock: Callable[[], float]) -> Store:
+    layout = wanted.layout
+    return Store(
+        layout,
+        record.load(layout.record),
+        now=clock(),
+        serving=None if wanted.own else ServingNames(wanted.names, wanted.further_names),
+        administrator=wanted.administrator,
+    )
+
+
+# What clients verify the server by ---------------------------------------------------------------------------------
+
+
+def _ensure_server_ca(wanted: Wanted, own: OwnCertificate) -> Ensured:
+    """Writes the authorities of the operator's certificate, when they are others than before."""
+    path, authorities = wanted.layout.server_ca, own_certificate.server_authorities(own)
+    warnings = authorities.warnings
+    if authorities.until_renewal and wanted.administrator:
+        warnings = (*warnings, _copies_break(own))
+    if files.read(path) == authorities.pem:
+        return Ensured(warnings=warnings)
+    try:
+        files.make_directory(path.parent)
+        files.write(path, authorities.pem, mode=files.PUBLIC)
+    except CertificateError as error:
+        if wanted.administrator:
+            raise
+        # A server that keeps nothing on disk can do without.
+        return Ensured(warnings=(*warnings, f"{error}: {error.remedy}"))
+    return Ensured((f"{path} (what clients verify this server by)",), warnings)
+
+
+def _keep_server_ca(wanted: Wanted) -> None:
+    """Once the operator's certificate is gone, what was handed out for it is the authority that counts now."""
+    held = files.read(wanted.layout.server_ca)
+    if wanted.own is not None or held is None:
+        return
+    authority = files.read(wanted.layout.ca_certificate) or b""
+    if held != authority:
+        files.write(wanted.layout.server_ca, authority, mode=files.PUBLIC)
+
+
+def _authorities(wanted: Wanted) -> bytes:
+    layout = wanted.layout
+    return files.read(layout.server_ca if wanted.own is not None else layout.ca_certificate) or b""
+
+
+# The kubeconfig ------------------------------------------------------------------------------------------------------
+
+
+def refresh_kubeconfig(wanted: Wanted) -> Ensured:
+    """Brings our kubeconfig up to date with address, certificate and authorities; an edited one is left alone.
+
+    For a server that is listening: before that, a second server that cannot start would spoil the first one's file.
+    """
+    if not wanted.administrator:
+        return Ensured()
+    layout = wanted.layout
+    held = files.read(layout.kubeconfig)
+    if held == _rendered(wanted):
+        return Ensured()
+    if held is not None and files.digest(held) != record.load(layout.record).kubeconfig:
+        if _leads_here(held, wanted):
+            return Ensured()
+        warning = f"{layout.kubeconfig} was edited and does not lead to this server: remove it to get a new one"
+        return Ensured(warnings=(warning,))
+    _write_kubeconfig(wanted)
+    return Ensured(made=(f"{layout.kubeconfig} (brought up to date, for {wanted.server_url})",))
+
+
+def _leads_here(held: bytes, wanted: Wanted) -> bool:
+    """Whether a kubeconfig that somebody edited has our address and certificate, and trusts the server."""
+    certificate = files.read(wanted.layout.admin_certificate) or b""
+    if not kubeconfig.speaks_of(held, server_url=wanted.server_url, certificate=certificate):
+        return False
+    trusted = kubeconfig.authorities_in(held)
+    if wanted.own is None or not trusted:  # without any, those of the client's machine count
+        return True
+    own = wanted.own
+    return any(own_certificate.verifies(own, each) for each in trusted)
+
+
+def _write_kubeconfig(wanted: Wanted) -> None:
+    layout, content = wanted.layout, _rendered(wanted)
+    with files.exclusive(layout):
+        files.write(layout.kubeconfig, content, mode=files.SECRET)
+        record.save(layout.record, Record(record.load(layout.record).facts, files.digest(content)))
+
+
+def _rendered(wanted: Wanted) -> bytes:
+    layout = wanted.layout
+    return kubeconfig.render(
+        server_url=wanted.server_url,
+        authorities=_authorities(wanted),
+        certificate=files.read(layout.admin_certificate) or b"",
+        key=files.read(layout.admin_key) or b"",
+    )
+
+
+# What an operator should know ----------------------------------------------------------------------------------------
+
+
+def _copies_break(own: OwnCertificate) -> str:
+    return (
+        f"the authority that signed {own.certificate} is not known: admin.kubeconfig trusts the certificate itself, "
+        "and every copy of it breaks when the certificate is renewed. Name the authority with --tls-ca-file"
+    )
+
+
+def leftovers(wanted: Wanted) -> tuple[str, ...]:
+    """A warning for files of an authority or an administrator that a server with neither finds."""
+    layout = wanted.layout
+    authority = (layout.ca_key, layout.ca_certificate) if wanted.own is not None else ()
+    administrator = (layout.admin_key, layout.admin_certificate, layout.kubeconfig)
+    found = [str(path) for path in (*authority, *administrator) if path.exists()]
+    if wanted.administrator or not found:
+        return ()
+    warning = (
+        f"no longer used, and no longer accepted: {', '.join(found)}. This server makes no administrator "
+        "(--generate-admin is false, which is the default with --client-ca-file and --tls-cert-file). Remove these "
+        "files, or give --generate-admin=true to go on with them"
+    )
+    return (warning,)
+
+
+def _warnings(layout: Layout) -> list[str]:
+    secrets = (layout.ca_key, layout.serving_key, layout.admin_key, layout.kubeconfig)
+    return [f"{path} is open to other users: chmod 600 it" for path in secrets if files.open_to_others(path)]
+
+
+def _ca_warning(store: Store) -> list[str]:
+    left = store.record.facts["ca"].not_after - store.now
+    return [f"the CA ends in {left / DAY:.0f} days: plan for a new one"] if left < WARN_CA else []
+
+
+def _lost_key_warning(store: Store) -> list[str]:
+    if files.read(store.layout.ca_key) is not None:
+        return []
+    end = store.first_end()
+    warning = (
+        f"{store.layout.ca_key} is missing: nothing can be signed or renewed. A server that runs goes on until "
+        f"{_day(end)}, when its certificates end; from {_day(end - RENEW_BEFORE)} on none starts. What to do: "
+        f"{store.ca_remedy}"
+    )
+    return [warning]
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))

@@ -1,0 +1,179 @@
+"""Which handler answers a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import orjson
+
+from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints.create import create
+from clusterregistry.apiserver.endpoints.delete import delete, delete_collection
+from clusterregistry.apiserver.endpoints.get import get
+from clusterregistry.apiserver.endpoints.list import list_collection
+from clusterregistry.apiserver.endpoints.patch import patch
+from clusterregistry.apiserver.endpoints.request_info import RequestInfo, check_path_name
+from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.review import ReviewScope, review
+from clusterregistry.apiserver.endpoints.update import update, without_name
+from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
+from clusterregistry.apiserver.filters.interface import Handler
+from clusterregistry.apiserver.health import Health
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import JSON, Reply, Response, json_response, page_not_found
+from clusterregistry.apiserver.metrics import Measures
+from clusterregistry.apiserver.version_info import version_info
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.discovery.endpoints import Discovery
+
+Verb = Callable[[Scope, Request], Reply]
+
+_COLLECTION: Mapping[str, Verb] = {
+    "list": list_collection,
+    "create": create,
+    "deletecollection": delete_collection,
+    "update": without_name,
+    "patch": without_name,
+}
+_OBJECT: Mapping[str, Verb] = {"get": get, "create": create, "update": update, "patch": patch, "delete": delete}
+"""As in kube-apiserver, POST to a name is POST to the collection."""
+
+_STATUS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+_METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class Routes:
+    """The innermost handler: resources by group, version and name; everything else by path."""
+
+    def __init__(  # noqa: PLR0913 - all that is served, all by keyword
+        self,
+        *,
+        scopes: Mapping[tuple[str, str, str], Scope],
+        reviews: Mapping[tuple[str, str, str], ReviewScope],
+        discovery: Callable[[], Discovery],
+        health: Health,
+        measures: Measures,
+        watch_settings: WatchSettings | None,
+    ) -> None:
+        self._scopes = scopes
+        self._reviews = reviews
+        self._groups_of_reviews = {(group, version) for group, version, _ in reviews}
+        self._make_discovery = discovery
+        self._health = health
+        self._measures = measures
+        self._watch_settings = watch_settings
+
+    @cached_property
+    def _discovery(self) -> Discovery:
+        return self._make_discovery()
+
+    def __call__(self, request: Request) -> Reply:
+        info = request.info
+        handler: Handler | None = info.memo.get(self)
+        if handler is None:
+            handler = info.memo[self] = self._found(info)
+        return handler(request)
+
+    def _found(self, info: RequestInfo) -> Handler:
+        """Who answers. Raises 400 for a name that none can be, 404 and 405 for what nobody answers."""
+        if not info.is_resource:
+            return self._path
+        scope = self._scopes.get((info.group, info.version, info.resource))
+        if scope is None and (info.group, info.version) in self._groups_of_reviews:
+            return self._review(info)
+        if scope is None or info.namespace:
+            return self._unknown
+        if info.verb == "watch":
+            return self._watch(scope)
+        return partial(_verb(scope, info), scope)
+
+    def _review(self, info: RequestInfo) -> Handler:
+        """There is nothing that could be read."""
+        scope = self._reviews.get((info.group, info.version, info.resource))
+        if scope is None or len(info.parts) > 1 or info.namespace:
+            raise errors.no_such_resource()
+        if info.verb != "create":
+            raise errors.method_not_allowed()
+        return partial(review, scope)
+
+    def _watch(self, scope: Scope) -> Handler:
+        settings = self._watch_settings
+        if settings is None:
+            raise scope.not_supported("watch")
+
+        def answer(request: Request) -> Reply:
+            info = request.info  # not that of ``_found``, which holds this function: they would keep each other
+            if request.method not in ("GET", "HEAD"):
+                raise scope.not_supported("watch")
+            if len(info.parts) > 2:  # noqa: PLR2004 - /watch/RESOURCE/NAME
+                raise scope.store.not_found(info.name)
+            return watch(scope, request, settings)
+
+        return answer
+
+    def _path(self, request: Request) -> Response:
+        """What is no resource can only be read. Raises 405 and 406."""
+        answer = self._health.answer(request) or self._own(request) or self._discovered(request)
+        if answer is None:
+            return self._unknown(request)
+        if request.method not in ("GET", "HEAD"):
+            raise errors.method_not_allowed()
+        return answer
+
+    @staticmethod
+    def _unknown(request: Request) -> Response:
+        """As kube-apiserver does: below ``/api`` what is not there is a Status, elsewhere plain text."""
+        if request.path.startswith("/api/"):
+            raise errors.no_such_resource()
+        return page_not_found()
+
+    def _own(self, request: Request) -> Response | None:
+        match request.path.rstrip("/"):
+            case "":
+                return json_response({"paths": self._paths()})
+            case "/version":
+                # Indented and without a newline at the end, as kube-apiserver writes this one.
+                return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
+            case "/metrics":
+                return Response(200, _METRICS_TYPE, (self._measures.rendered(),))
+        return None
+
+    def _paths(self) -> list[str]:
+        """The index of the server, for people who look around."""
+        return sorted(
+            [*self._discovery.objects, *self._health.paths, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+        )
+
+    def _discovered(self, request: Request) -> Response | None:
+        found = self._discovery.answer(
+            request.path,
+            now=datetime.now(UTC),
+            accept=request.header("accept"),
+            if_none_match=request.header("if-none-match"),
+            wanted_hash=request.query.first("hash"),
+        )
+        if found is None:
+            return None
+        headers = {name.lower().encode(): value.encode() for name, value in found.headers.items()}
+        content_type = headers.pop(b"content-type", b"")
+        return Response(found.status, content_type, (found.body,), list(headers.items()))
+
+
+def _verb(scope: Scope, info: RequestInfo) -> Verb:
+    check_path_name(info.name)
+    if len(info.parts) == 1:
+        verbs = _COLLECTION
+    elif not info.subresource:
+        verbs = _OBJECT
+    elif info.subresource == "status" and scope.resource.status_strategy:
+        verbs = _STATUS
+    else:
+        raise scope.store.not_found(info.name)
+    verb = verbs.get(info.verb)
+    if verb is None:
+        raise scope.not_supported(info.verb)
+    return verb

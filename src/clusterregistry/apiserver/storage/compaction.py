@@ -1,0 +1,89 @@
+"""Keeping the past bounded: history is kept for a while, and never more than so much of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import Protocol
+
+from clusterregistry.apiserver.storage.errors import StorageError
+from clusterregistry.apiserver.storage.interface import Storage
+
+_log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """Time, so that tests can make it pass."""
+
+    def now(self) -> float:
+        """Seconds since some moment; never goes back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Returns after that long."""
+
+
+class MonotonicClock:
+    """The machine's clock that nobody sets."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Retention:
+    """Which revision to compact to: the newest that is older than an age, or too many revisions ago.
+
+    It remembers when it saw which revision. After a restart it begins anew, so history then is kept
+    for up to that age longer, never shorter.
+    """
+
+    def __init__(self, *, seconds: float, most_revisions: int) -> None:
+        self._seconds, self._most_revisions = seconds, most_revisions
+        self._seen: deque[tuple[float, int]] = deque()
+        self._expired = 0
+
+    def observe(self, revision: int, *, now: float) -> int:
+        """Takes note of the current revision and returns the one to compact to; 0 for none yet."""
+        if self._seen and revision < self._seen[-1][1]:  # the store was restored from a backup: it begins anew
+            self._seen.clear()
+            self._expired = 0
+        self._seen.append((now, revision))
+        while self._seen and self._seen[0][0] <= now - self._seconds:
+            self._expired = self._seen.popleft()[1]
+        return max(self._expired, revision - self._most_revisions, 0)
+
+
+async def keep_compacting(
+    storage: Storage,
+    clock: Clock,
+    *,
+    interval: float = 60.0,
+    retention: float = 3600.0,
+    most_revisions: int = 100_000,
+) -> None:
+    """Compacts a store for ever; end it by cancelling. Times are in seconds.
+
+    The limit on revisions holds up to what is written within one interval. A compaction that fails is
+    logged and made up for at the next one.
+    """
+    policy = Retention(seconds=retention, most_revisions=most_revisions)
+    compacted = 0
+    while True:
+        target = policy.observe(storage.revision, now=clock.now())
+        compacted = min(compacted, storage.revision)
+        if target > compacted and await _compact(storage, target):
+            compacted = target
+        await clock.sleep(interval)
+
+
+async def _compact(storage: Storage, revision: int) -> bool:
+    try:
+        await storage.compact(revision)
+    except StorageError as error:
+        _log.warning("history up to revision %d could not be compacted: %s", revision, error)
+        return False
+    return True

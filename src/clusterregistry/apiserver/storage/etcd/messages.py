@@ -1,0 +1,83 @@
+"""The messages of etcd's API that are used here. The numbers are those of etcd's rpc.proto and kv.proto."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterregistry.apimachinery.codecs.protobuf_tables import message_classes
+
+_TABLE = {
+    "ResponseHeader": "etcd_id:1:uint64 revision:3:int64",  # the first is etcd's cluster_id
+    "KeyValue": "key:1:bytes create_revision:2:int64 mod_revision:3:int64 version:4:int64 value:5:bytes lease:6:int64",
+    "Event": "type:1:int32 kv:2:KeyValue prev_kv:3:KeyValue",
+    "RangeRequest": "key:1:bytes range_end:2:bytes limit:3:int64 revision:4:int64 keys_only:8:bool count_only:9:bool",
+    "RangeResponse": "header:1:ResponseHeader kvs:2:[]KeyValue more:3:bool count:4:int64",
+    "PutRequest": "key:1:bytes value:2:bytes lease:3:int64",
+    "PutResponse": "header:1:ResponseHeader",
+    "DeleteRangeRequest": "key:1:bytes",
+    "DeleteRangeResponse": "header:1:ResponseHeader",
+    "RequestOp": "request_range:1:RangeRequest request_put:2:PutRequest request_delete_range:3:DeleteRangeRequest",
+    "ResponseOp": "response_range:1:RangeResponse",
+    "Compare": "result:1:int32 target:2:int32 key:3:bytes mod_revision:6:int64 lease:8:int64",
+    "TxnRequest": "compare:1:[]Compare success:2:[]RequestOp failure:3:[]RequestOp",
+    "TxnResponse": "header:1:ResponseHeader succeeded:2:bool responses:3:[]ResponseOp",
+    "CompactionRequest": "revision:1:int64 physical:2:bool",
+    "CompactionResponse": "header:1:ResponseHeader",
+    "WatchRequest": "create_request:1:WatchCreateRequest progress_request:3:WatchProgressRequest",
+    "WatchCreateRequest": "key:1:bytes range_end:2:bytes start_revision:3:int64 progress_notify:4:bool prev_kv:6:bool "
+    "fragment:8:bool",
+    "WatchProgressRequest": "",
+    "WatchResponse": "header:1:ResponseHeader created:3:bool canceled:4:bool compact_revision:5:int64 cancel_reason:6 "
+    "fragment:7:bool events:11:[]Event",
+    "LeaseGrantRequest": "ttl:1:int64",
+    "LeaseGrantResponse": "id:2:int64 ttl:3:int64",
+    "LeaseRevokeRequest": "id:1:int64",
+    "LeaseRevokeResponse": "",
+    "LeaseKeepAliveRequest": "id:1:int64",
+    "LeaseKeepAliveResponse": "id:2:int64 ttl:3:int64",
+    "AuthenticateRequest": "name:1 password:2",
+    "AuthenticateResponse": "token:2",
+    "StatusRequest": "",
+    "StatusResponse": "header:1:ResponseHeader version:2",
+}
+
+# The classes are made at run time: their fields are known to the table alone.
+_classes: dict[str, Any] = {**message_classes("etcdserverpb", _TABLE)}
+
+RangeRequest = _classes["RangeRequest"]
+RangeResponse = _classes["RangeResponse"]
+TxnRequest = _classes["TxnRequest"]
+TxnResponse = _classes["TxnResponse"]
+CompactionRequest = _classes["CompactionRequest"]
+CompactionResponse = _classes["CompactionResponse"]
+WatchRequest = _classes["WatchRequest"]
+WatchResponse = _classes["WatchResponse"]
+LeaseGrantRequest = _classes["LeaseGrantRequest"]
+LeaseGrantResponse = _classes["LeaseGrantResponse"]
+LeaseRevokeRequest = _classes["LeaseRevokeRequest"]
+LeaseRevokeResponse = _classes["LeaseRevokeResponse"]
+LeaseKeepAliveRequest = _classes["LeaseKeepAliveRequest"]
+LeaseKeepAliveResponse = _classes["LeaseKeepAliveResponse"]
+AuthenticateRequest = _classes["AuthenticateRequest"]
+AuthenticateResponse = _classes["AuthenticateResponse"]
+StatusRequest = _classes["StatusRequest"]
+StatusResponse = _classes["StatusResponse"]
+
+DELETE = 1
+"""The type of an event; any other is a put."""
+
+MOD = 2
+"""The target of a comparison: the revision of a key's last change, 0 for a key that is not there."""
+
+LEASE = 4
+"""The same: the lease that a key hangs on, 0 for a key that is not there or hangs on none."""
+
+
+def modified_at(key: bytes, revision: int) -> dict[str, Any]:
+    """The condition of a transaction that a key's last change was at a revision (0: it is not there)."""
+    return {"target": MOD, "key": key, "mod_revision": revision}
+
+
+def without_lease(key: bytes) -> dict[str, Any]:
+    """The condition of a transaction that a key is not there, or hangs on no lease."""
+    return {"target": LEASE, "key": key, "lease": 0}

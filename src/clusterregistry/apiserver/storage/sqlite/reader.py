@@ -1,0 +1,150 @@
+"""Reads: each in a transaction, hence one consistent state of the file, in a small pool of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from clusterregistry.apiserver.storage.errors import RevisionCompacted, RevisionInFuture, StorageUnavailable
+from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
+from clusterregistry.apiserver.storage.sqlite import schema
+from clusterregistry.apiserver.storage.sqlite.errors import translated
+from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys, at_revision
+
+T = TypeVar("T")
+
+_THREADS = 2
+"""So that a long list does not keep a short read waiting; more would only contend for the interpreter."""
+
+_CHUNK = 500
+"""Values asked for in one statement; older SQLite versions take at most 999 parameters."""
+
+_HISTORY = """SELECT changed.key, changed.revision, changed.value, changed.prev_revision, superseded.value
+    FROM log AS changed LEFT JOIN log AS superseded ON superseded.revision = changed.prev_revision
+    WHERE changed.revision > ? ORDER BY changed.revision"""
+
+
+class Readers:
+    """A pool of threads with a connection each."""
+
+    def __init__(self, path: Path, live: LiveKeys) -> None:
+        self._path, self._live = path, live
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqlite-reader")
+        self._own = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+
+    async def get(self, key: str) -> KeyValue | None:
+        return await self._run(partial(self._get, key=key))
+
+    async def list(self, prefix: str, *, revision: int, after: str, limit: int) -> Page:
+        return await self._run(partial(self._list, query=_Query(prefix, revision, after, limit)))
+
+    async def history(self, prefix: str, *, after: int, limit: int) -> Sequence[Event]:
+        return await self._run(partial(self._history, prefix=prefix, after=after, limit=limit))
+
+    def close(self) -> None:
+        """Finishes the reads under way and closes the connections. Blocks; not for the loop's thread."""
+        self._pool.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    async def _run(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, read)
+
+    def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        with translated(self._path):
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                return read(connection)
+            finally:
+                connection.rollback()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = schema.connect(self._path)
+            self._connections.append(connection)
+            connection.execute("PRAGMA query_only = 1")
+            self._own.connection = connection
+        return connection
+
+    # In the following the first look into the file fixes the state that the transaction sees. It is taken
+    # under the lock, so that this state still has every row that the live keys name.
+
+    def _get(self, connection: sqlite3.Connection, key: str) -> KeyValue | None:
+        with self._live.lock:
+            revision = self._live.of(key)
+            _oldest(connection)
+        return KeyValue(key, _values(connection, [revision])[revision], revision) if revision else None
+
+    def _list(self, connection: sqlite3.Connection, query: _Query) -> Page:
+        with self._live.lock:
+            oldest = _oldest(connection)
+            current = self._live.revision
+            revision = query.revision or current
+            live = self._live.snapshot() if revision == current else None
+        if revision > current:
+            raise RevisionInFuture(revision, current=current)
+        if revision < oldest:
+            raise RevisionCompacted(revision, compacted=oldest)
+        return query.page(connection, at_revision(connection, revision) if live is None else live, revision)
+
+    def _history(self, connection: sqlite3.Connection, prefix: str, after: int, limit: int) -> Sequence[Event]:
+        oldest = _oldest(connection)
+        if after < oldest:
+            raise RevisionCompacted(after, compacted=oldest)
+        if after > self._live.revision:  # nothing yet; and numbers beyond 64 bits are kept away from SQLite
+            return []
+        matching = (_event(row) for row in connection.execute(_HISTORY, (after,)) if row[0].startswith(prefix))
+        return list(islice(matching, limit or None))
+
+
+@dataclass(slots=True, frozen=True)
+class _Query:
+    """What a list asks for."""
+
+    prefix: str
+    revision: int
+    after: str
+    limit: int
+
+    def page(self, connection: sqlite3.Connection, found: Mapping[str, int], revision: int) -> Page:
+        """The page among the keys that exist at a revision, given with theirs."""
+        keys = sorted(key for key in found if key.startswith(self.prefix) and key > self.after)
+        chosen = keys[: self.limit] if self.limit > 0 else keys
+        values = _values(connection, [found[key] for key in chosen])
+        items = [KeyValue(key, values[found[key]], found[key]) for key in chosen]
+        return Page(items, revision, len(keys) - len(chosen))
+
+
+def _oldest(connection: sqlite3.Connection) -> int:
+    """The oldest revision that can be read."""
+    return schema.numbers(connection)["compacted"]
+
+
+def _values(connection: sqlite3.Connection, revisions: Sequence[int]) -> dict[int, bytes]:
+    ordered = sorted(revisions)  # the order on disk
+    found: dict[int, bytes] = {}
+    for start in range(0, len(ordered), _CHUNK):
+        chunk = ordered[start : start + _CHUNK]
+        marks = ",".join("?" * len(chunk))
+        found.update(connection.execute(f"SELECT revision, value FROM log WHERE revision IN ({marks})", chunk))  # noqa: S608
+    if len(found) < len(ordered):
+        raise StorageUnavailable("the log is damaged: values of existing keys are missing; restore a backup")
+    return found
+
+
+def _event(row: tuple[str, int, bytes | None, int, bytes | None]) -> Event:
+    key, revision, value, previous_revision, previous_value = row
+    current = None if value is None else KeyValue(key, value, revision)
+    previous = None if previous_value is None else KeyValue(key, previous_value, previous_revision)
+    return Event(key, revision, current, previous)

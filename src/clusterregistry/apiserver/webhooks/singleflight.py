@@ -1,0 +1,50 @@
+"""Questions under way: each is asked once, however many wait for the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
+
+from clusterregistry.apiserver.webhooks.errors import CallFailed
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+MAX_UNDER_WAY = 1000
+"""Questions at a time. Beyond, a question fails at once: strangers must not be able to pile them up."""
+
+
+class Questions(Generic[Key, Value]):
+    """Asks by key. A question goes on when the one who asked first does not wait any more."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Key, asyncio.Task[Value]] = {}
+
+    @property
+    def under_way(self) -> int:
+        """How many are."""
+        return len(self._under_way)
+
+    def ask(self, key: Key, question: Callable[[], Coroutine[Any, Any, Value]]) -> Awaitable[Value]:
+        """The answer to wait for; raises what the question raises, and CallFailed when too many are under way."""
+        task = self._under_way.get(key)
+        if task is None:
+            if len(self._under_way) >= MAX_UNDER_WAY:
+                raise CallFailed(f"{MAX_UNDER_WAY} questions are waiting for an answer already")
+            task = asyncio.get_running_loop().create_task(question())
+            self._under_way[key] = task
+            task.add_done_callback(lambda done: self._forget(key, done))
+        return asyncio.shield(task)
+
+    def _forget(self, key: Key, done: asyncio.Task[Value]) -> None:
+        del self._under_way[key]
+        if not done.cancelled():
+            done.exception()  # seen, also when nobody waits any more
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

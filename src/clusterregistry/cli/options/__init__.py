@@ -1,0 +1,4 @@
+"""Options stated once, as fields of dataclasses.
+
+Flags, environment variables, files, help and reference pages follow from them.
+"""

@@ -1,0 +1,67 @@
+"""Rights of users in a server in process, changed as the store would tell of it: by events with revisions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
+from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
+from clusterregistry.apiserver.storage.errors import KeyExists
+from clusterregistry.apiserver.storage.interface import Event
+from tests.apiserver.api.in_process import InProcess
+from tests.apiserver.api.objects import GROUP_VERSION
+
+_PREFIX = "/registry/tests/rights/"
+NOBODY = {"Authorization": "Bearer nobodytoken"}
+VIEWER = {"Authorization": "Bearer viewertoken"}
+
+Rule = dict[str, Any]
+
+
+def a_rule(*verbs: str, names: Sequence[str] = ()) -> Rule:
+    rule = {"apiGroups": [GROUP_VERSION.partition("/")[0]], "resources": ["clusters"], "verbs": list(verbs)}
+    return {**rule, "resourceNames": list(names)} if names else rule
+
+
+class Rights:
+    """One role and one binding for each user."""
+
+    def __init__(self, server: InProcess) -> None:
+        self._server = server
+        server.run(self._follow())
+
+    async def _follow(self) -> None:
+        self._server.storage.subscribe(_PREFIX, self._apply)
+        self._policy.follow(self._server.storage.wait_for)
+
+    def sees(self, user: str, *names: str) -> int:
+        """The user may get the objects with these names, and nothing else from now on."""
+        return self.has(user, *([a_rule("get", names=names)] if names else []))
+
+    def has(self, user: str, *rules: Rule) -> int:
+        """The user has these rules from now on. Returns the revision of that."""
+        return self._server.run(self._write(_PREFIX + user, json.dumps(rules).encode()))
+
+    async def _write(self, key: str, value: bytes) -> int:
+        storage = self._server.storage
+        try:
+            return await storage.create(key, value)
+        except KeyExists:
+            known = await storage.get(key)
+            assert known is not None
+            return await storage.update(key, value, expected=known.revision)
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
+            assert event.current is not None
+            user = event.key.removeprefix(_PREFIX)
+            self._policy.set_role(user, rules_from_wire(json.loads(event.current.value)), revision=event.revision)
+            role, subject = {"kind": "ClusterRole", "name": user}, {"kind": "User", "name": user}
+            binding = Binding.from_wire({"roleRef": role, "subjects": [subject]})
+            self._policy.set_binding(user, binding, revision=event.revision)
+
+    @property
+    def _policy(self) -> Policy:
+        return self._server.server.policy

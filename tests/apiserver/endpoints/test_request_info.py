@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from clusterregistry.apiserver.endpoints.request_info import parse, truth
+
+GROUP = "/apis/example.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "verb", "name", "subresource"),
+    [
+        ("GET", "/things", b"", "list", "", ""),
+        ("HEAD", "/things", b"", "list", "", ""),
+        ("GET", "/things/", b"", "list", "", ""),
+        ("GET", "/things", b"watch=true", "watch", "", ""),
+        ("GET", "/things", b"watch", "watch", "", ""),
+        ("GET", "/things", b"watch=false", "list", "", ""),
+        ("GET", "/things", b"watch=0", "list", "", ""),
+        ("GET", "/things", b"watch=true&watch=false", "watch", "", ""),
+        ("GET", "/things", b"fieldSelector=metadata.name%3Da", "list", "a", ""),
+        ("GET", "/things", b"watch=1&fieldSelector=metadata.name%3Da", "watch", "a", ""),
+        ("GET", "/things", b"fieldSelector=metadata.name!%3Da", "list", "", ""),
+        ("GET", "/things", b"fieldSelector=nonsense", "list", "", ""),
+        ("POST", "/things", b"", "create", "", ""),
+        ("POST", "/things", b"fieldSelector=metadata.name%3Da", "create", "", ""),
+        ("DELETE", "/things", b"", "deletecollection", "", ""),
+        ("DELETE", "/things", b"fieldSelector=metadata.name%3Da", "deletecollection", "a", ""),
+        ("GET", "/things/a", b"", "get", "a", ""),
+        ("GET", "/things/a", b"watch=true", "get", "a", ""),
+        ("HEAD", "/things/a", b"", "get", "a", ""),
+        ("PUT", "/things/a", b"", "update", "a", ""),
+        ("PATCH", "/things/a", b"", "patch", "a", ""),
+        ("DELETE", "/things/a", b"", "delete", "a", ""),
+        ("GET", "/things/a/status", b"", "get", "a", "status"),
+        ("PUT", "/things/a/status", b"", "update", "a", "status"),
+        ("GET", "/watch/things", b"", "watch", "", ""),
+        ("GET", "/watch/things/a", b"", "watch", "a", ""),
+        ("BREW", "/things/a", b"", "", "a", ""),
+    ],
+)
+def test_resources(  # noqa: PLR0913 - a table
+    *, method: str, path: str, query: bytes, verb: str, name: str, subresource: str
+) -> None:
+    info = parse(method, GROUP + path, query)
+    assert info.is_resource
+    assert (info.group, info.version, info.resource) == ("example.com", "v1", "things")
+    assert (info.verb, info.name, info.subresource) == (verb, name, subresource)
+
+
+def test_the_core_group_has_no_name() -> None:
+    info = parse("GET", "/api/v1/things/a", b"")
+    assert (info.group, info.version, info.resource, info.name) == ("", "v1", "things", "a")
+
+
+def test_a_namespace() -> None:
+    info = parse("GET", f"{GROUP}/namespaces/n/things/a", b"")
+    assert (info.namespace, info.resource, info.name) == ("n", "things", "a")
+
+
+def test_a_namespace_is_a_resource_of_its_own() -> None:
+    info = parse("GET", "/api/v1/namespaces/n", b"")
+    assert (info.resource, info.name) == ("namespaces", "n")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "", "/healthz", "/apis", "/apis/", "/apis/example.com", GROUP, GROUP + "/", "/api/v1", "/x/y/z/a"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "BREW"])
+def test_other_paths(path: str, method: str) -> None:
+    info = parse(method, path, b"")
+    assert not info.is_resource
+    assert (info.verb, info.path, info.resource) == (method.lower(), path, "")
+
+
+@pytest.mark.parametrize("query", [b"\xff", b"watch=%ff", b"&&&", b"=", b"watch=true;x", b"%"])
+def test_no_query_is_too_odd(query: bytes) -> None:
+    assert parse("GET", f"{GROUP}/things", query).verb in ("list", "watch")
+
+
+@pytest.mark.parametrize("value", ["true", "1", "yes", "", "True"])
+def test_true(value: str) -> None:
+    assert truth(value)
+
+
+@pytest.mark.parametrize("value", ["false", "0", "False", "FALSE", None])
+def test_false(value: str | None) -> None:
+    assert not truth(value)

@@ -1,0 +1,164 @@
+"""Who is let in, over real TLS."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterregistry.apimachinery.certificates import issuer
+from tests.apiserver.api.clients import Client
+from tests.apiserver.api.in_process import InProcessClient
+from tests.apiserver.api.objects import BASE, CLUSTERS, path_of
+from tests.apiserver.server.programs import Program
+
+NO_TOKEN = {"Authorization": None}
+EVERYWHERE = [
+    CLUSTERS,
+    path_of("a"),
+    "/healthz",
+    "/readyz",
+    "/livez",
+    "/version",
+    "/metrics",
+    "/apis",
+    "/nothing",
+    BASE,
+]
+
+
+def presenting(program: Program, certificate: Path, key: Path) -> ssl.SSLContext:
+    context = program.trust()
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def test_the_administrators_certificate_opens_everything(program: Program) -> None:
+    certs = program.data / "certs"
+    with program.client(presenting(program, certs / "admin.crt", certs / "admin.key")) as client:
+        client.get(CLUSTERS, headers=NO_TOKEN).expect(200)
+        assert client.get("/metrics", headers=NO_TOKEN).status == 200
+
+
+def test_a_certificate_goes_with_its_connection_only(program: Program) -> None:
+    certs = program.data / "certs"
+    with (
+        program.client(presenting(program, certs / "admin.crt", certs / "admin.key")) as admin,
+        program.client() as nobody,
+    ):
+        admin.get(CLUSTERS, headers=NO_TOKEN).expect(200)
+        nobody.get(CLUSTERS, headers=NO_TOKEN).refused(403, "Forbidden")
+
+
+def test_a_bad_token_does_not_spoil_a_good_certificate(program: Program) -> None:
+    certs = program.data / "certs"
+    with program.client(presenting(program, certs / "admin.crt", certs / "admin.key")) as client:
+        client.get(CLUSTERS, headers={"Authorization": "Bearer wrong"}).expect(200)
+
+
+def test_a_certificate_of_a_strangers_authority_opens_nothing(program: Program, tmp_path: Path) -> None:
+    now = time.time()
+    authority, key = issuer.new_authority(issuer.new_key(), now=now), issuer.new_key()
+    pem = issuer.client_certificate(authority, key, user="admin", group="system:masters", now=now)
+    (tmp_path / "crt").write_bytes(pem)
+    (tmp_path / "key").write_bytes(issuer.key_pem(key))
+    with program.client(presenting(program, tmp_path / "crt", tmp_path / "key")) as client:
+        try:
+            answer = client.get(CLUSTERS, headers=NO_TOKEN)
+        except OSError:  # the handshake failed: as good an answer
+            return
+    answer.refused(401, "Unauthorized")
+
+
+def test_a_serving_certificate_is_nobodys(program: Program) -> None:
+    certs = program.data / "certs"
+    with program.client(presenting(program, certs / "serving.crt", certs / "serving.key")) as client:
+        try:
+            assert client.get(CLUSTERS, headers=NO_TOKEN).status in (401, 403)
+        except OSError:
+            return
+
+
+def test_the_server_proves_who_it_is(program: Program) -> None:
+    with program.client(ssl.create_default_context()) as client, pytest.raises(ssl.SSLCertVerificationError):
+        client.get("/healthz")
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_modern_versions_of_tls(program: Program, version: ssl.TLSVersion) -> None:
+    context = program.trust()
+    context.minimum_version = context.maximum_version = version
+    with program.client(context) as client:
+        assert client.get("/healthz").status == 200
+
+
+def test_plain_http_gets_no_answer_worth_the_name(program: Program) -> None:
+    import socket  # noqa: PLC0415 - the only test without TLS
+
+    with socket.create_connection(("127.0.0.1", program.port), timeout=5) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        try:
+            assert b"200" not in plain.recv(100)
+        except ConnectionResetError:
+            return
+
+
+def test_tokens_of_the_file(client: Client) -> None:
+    client.get(CLUSTERS, headers={"Authorization": "Bearer admintoken"}).expect(200)
+    client.get(CLUSTERS, headers={"Authorization": "bearer admintoken"}).expect(200)
+    said = client.get(CLUSTERS, headers={"Authorization": "Bearer viewertoken"}).refused(403, "Forbidden")
+    assert 'User "viewer" cannot list resource "clusters"' in said["message"]
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "BREW"])
+def test_a_bad_token_is_refused_everywhere(client: Client, path: str, method: str) -> None:
+    answer = client.request(method, path, headers={"Authorization": "Bearer wrong"})
+    assert answer.refused(401, "Unauthorized") == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "Unauthorized",
+        "reason": "Unauthorized",
+        "code": 401,
+    }
+
+
+@pytest.mark.parametrize("header", ["Bearer", "Bearer ", "Basic YTpi", "admintoken", "Bearer  admintoken", "Token x"])
+def test_what_is_no_bearer_token_is_anonymous(client: Client, header: str) -> None:
+    said = client.get(CLUSTERS, headers={"Authorization": header}).refused(403, "Forbidden")
+    assert 'User "system:anonymous"' in said["message"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
+def test_health_and_version_are_for_everybody(client: Client, path: str) -> None:
+    assert client.get(path, headers=NO_TOKEN).status == 200
+
+
+@pytest.mark.parametrize("path", ["/apis", BASE, "/openapi/v2", "/openapi/v3"])
+def test_discovery_is_for_everybody_with_a_name(client: Client, path: str) -> None:
+    assert client.get(path, headers={"Authorization": "Bearer nobodytoken"}).status == 200
+    client.get(path, headers=NO_TOKEN).refused(403, "Forbidden")
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+def test_anonymous_can_be_turned_away(serve: Any, path: str) -> None:
+    client: InProcessClient = serve("--anonymous-auth=false")
+    client.get(path, headers=NO_TOKEN).refused(401, "Unauthorized")
+    client.get(CLUSTERS).expect(200)
+
+
+def test_nobody_is_let_in_without_a_name_where_all_is_allowed(serve: Any) -> None:
+    client: InProcessClient = serve("--authorization-mode=AlwaysAllow")
+    client.get(CLUSTERS, headers=NO_TOKEN).refused(401, "Unauthorized")
+    client.get(CLUSTERS, headers={"Authorization": "Bearer nobodytoken"}).expect(200)
+
+
+def test_masters_are_not_denied_where_all_is_denied(serve: Any) -> None:
+    client: InProcessClient = serve("--authorization-mode=AlwaysDeny")
+    client.get(CLUSTERS).expect(200)
+    client.get("/healthz", headers=NO_TOKEN).refused(403, "Forbidden")

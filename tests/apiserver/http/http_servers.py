@@ -1,0 +1,180 @@
+"""The HTTP server alone, over TLS, with whatever handler a test gives it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Self
+
+from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apiserver.filters.interface import Handler
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.http.server import HttpServer
+from clusterregistry.apiserver.pki.tls import server_context
+
+PATIENCE = 60.0
+SOON = 0.2
+"""Seconds in which what must not happen would have happened."""
+
+
+class Conversation:
+    """A client that says exactly what a test wants, and nothing else."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    def say(self, text: str | bytes) -> None:
+        self._writer.write(text.encode() if isinstance(text, str) else text)
+
+    async def pour(self, size: int) -> int:
+        """Sends so many bytes, or as many as the server takes, and says how many were left."""
+        piece = b"x" * 65536
+        while size:
+            self.say(piece[:size])
+            size -= min(size, len(piece))
+            try:
+                async with asyncio.timeout(SOON):
+                    await self._writer.drain()
+            except TimeoutError:
+                break
+        return size
+
+    async def until(self, end: bytes) -> bytes:
+        async with asyncio.timeout(PATIENCE):
+            return await self._reader.readuntil(end)
+
+    async def everything(self) -> bytes:
+        """All that comes until the server closes."""
+        received = b""
+        async with asyncio.timeout(PATIENCE):
+            with contextlib.suppress(ConnectionError):
+                while piece := await self._reader.read(65536):
+                    received += piece
+        return received
+
+    async def answer(self) -> tuple[bytes, bytes]:
+        """The head and the body of an answer that says its length."""
+        head = await self.until(b"\r\n\r\n")
+        length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+        return head, await self._reader.readexactly(length)
+
+    async def hears_nothing(self) -> bool:
+        try:
+            async with asyncio.timeout(SOON):
+                return not await self._reader.read(1)
+        except TimeoutError:
+            return True
+
+    def leave(self) -> None:
+        self._writer.transport.abort()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+class Served:
+    """A server that runs."""
+
+    def __init__(self, server: HttpServer, port: int) -> None:
+        self.server, self.port = server, port
+
+    async def connect(self) -> Conversation:
+        trusting = contexts()[1]
+        return Conversation(*await asyncio.open_connection("127.0.0.1", self.port, ssl=trusting))
+
+
+@functools.cache
+def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """TLS for a server, and for those who trust it."""
+    now, key = time.time(), issuer.new_key()
+    authority = issuer.new_authority(issuer.new_key(), now=now)
+    with tempfile.TemporaryDirectory() as directory:
+        certificate = Path(directory) / "both"
+        pem = issuer.serving_certificate(authority, key, names=("127.0.0.1",), now=now)
+        certificate.write_bytes(pem + issuer.key_pem(key))
+        serving_context = server_context(
+            certificate=certificate, key=certificate, client_cas=(), minimum="VersionTLS13"
+        )
+    trusted = issuer.certificate_pem(authority.certificate).decode()
+    return serving_context, ssl.create_default_context(cadata=trusted)
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncIterator[Served]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = HttpServer(handler, max_connections=max_connections)
+    await server.listen(listening, contexts()[0])
+    try:
+        yield Served(server, listening.getsockname()[1])
+    finally:
+        await server.stop(patience=1)
+
+
+def path(request: Request) -> Response:
+    """A handler that answers the path, at once."""
+    return text_response(request.path)
+
+
+async def body(request: Request) -> Answer:
+    """A handler that answers what it was sent."""
+    return text_response((await request.body()).decode())
+
+
+class Gate:
+    """A handler that answers the path of a request once it is let through."""
+
+    def __init__(self) -> None:
+        self.open, self._arrived = asyncio.Event(), asyncio.Event()
+        self.came: list[str] = []
+
+    async def __call__(self, request: Request) -> Answer:
+        self.came.append(request.path)
+        self._arrived.set()
+        await self.open.wait()
+        return text_response(request.path)
+
+    async def has_seen(self, count: int) -> None:
+        while len(self.came) < count:
+            self._arrived.clear()
+            await within(self._arrived)
+
+
+class Endless:
+    """A handler whose answers go on until the client leaves."""
+
+    def __init__(self) -> None:
+        self.begun, self.left = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, request: Request) -> Answer:
+        async def stream(send: object) -> None:  # noqa: ARG001 - it has nothing to say
+            self.begun.set()
+            await request.disconnected()
+            self.left.set()
+
+        return StreamResponse(200, b"text/plain", stream)
+
+
+def get(target: str = "/", *headers: str, method: str = "GET", version: str = "1.1") -> str:
+    return "\r\n".join([f"{method} {target} HTTP/{version}", "Host: x", *headers, "", ""])
+
+
+def post(content: str, *headers: str) -> str:
+    return get("/", f"Content-Length: {len(content)}", *headers, method="POST") + content
+
+
+async def within(event: asyncio.Event) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await event.wait()

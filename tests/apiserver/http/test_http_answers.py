@@ -1,0 +1,304 @@
+"""Answers as they leave: whole, in pieces, as a stream, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+
+import pytest
+
+from clusterregistry.apiserver.http import response_writer, server
+from clusterregistry.apiserver.http.flow_control import Wire
+from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.registry.watcher import Outlet
+from tests.apiserver.http.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
+
+PIECE = 64 * 1024
+
+
+async def test_an_answer_says_what_it_is() -> None:
+    async def answer(_: Request) -> Answer:
+        return Response(201, b"text/x", (b"a", b"bc"), [(b"x-one", b"1"), (b"x-two", "zwölf".encode())])
+
+    async with serving(answer) as served, await served.connect() as client:
+        client.say(get())
+        head, content = await client.answer()
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "HTTP/1.1 201 Created"
+    assert re.fullmatch(r"date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", lines[1])
+    assert lines[2:] == ["content-length: 3", "x-one: 1", "x-two: zwölf", "content-type: text/x", "", ""]
+    assert content == b"abc"
+
+
+async def test_a_stream_comes_in_chunks_as_they_are_made_and_the_connection_is_kept() -> None:
+    more = asyncio.Event()
+
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"one")
+        await more.wait()
+        await outlet.send(b"")
+        await outlet.send(b"twenty-one characters")
+
+    async def answer(request: Request) -> Answer:
+        return StreamResponse(200, b"text/x", stream) if request.path == "/stream" else text_response("whole")
+
+    async with serving(answer) as served, await served.connect() as client:
+        client.say(get("/stream"))
+        assert b"\r\ntransfer-encoding: chunked\r\n" in await client.until(b"\r\n\r\n")
+        assert await client.until(b"one\r\n") == b"3\r\none\r\n"
+        more.set()
+        assert await client.until(b"0\r\n\r\n") == b"15\r\ntwenty-one characters\r\n0\r\n\r\n"
+        client.say(get("/whole"))
+        assert (await client.answer())[1] == b"whole"
+
+
+async def test_the_head_of_a_stream_does_not_wait_for_its_first_piece() -> None:
+    endless = Endless()
+    async with serving(endless) as served, await served.connect() as client:
+        client.say(get())
+        assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("headers", [[], ["Connection: keep-alive"], ["Proxy-Connection: keep-alive"]], ids=str)
+async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(headers: list[str]) -> None:
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"one")
+        await outlet.send(b"two")
+
+    async def answer(_: Request) -> Answer:
+        return StreamResponse(200, b"text/x", stream)
+
+    async with serving(answer) as served, await served.connect() as client:
+        client.say(get("/", *headers, version="1.0"))
+        received = await client.everything()
+    assert b"transfer-encoding" not in received
+    assert received.endswith(b"\r\n\r\nonetwo")
+
+
+async def test_a_client_that_leaves_ends_its_stream() -> None:
+    endless = Endless()
+    async with serving(endless) as served, await served.connect() as client:
+        client.say(get())
+        await within(endless.begun)
+        client.leave()
+        await within(endless.left)
+
+
+async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
+    made = [b"x" * PIECE] * 400
+    pieces_taken, begun = 0, asyncio.Event()
+
+    class Counted(list[bytes]):
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            nonlocal pieces_taken
+            for piece in made:
+                pieces_taken += 1
+                begun.set()
+                yield piece
+
+    async def answer(request: Request) -> Answer:
+        if request.path != "/large":
+            return text_response("small")
+        response = Response(200, b"text/x", made)
+        response._body = Counted()
+        return response
+
+    async with serving(answer) as served, await served.connect() as slow, await served.connect() as other:
+        slow.say(get("/large"))
+        await asyncio.wait_for(begun.wait(), 20)
+        await asyncio.sleep(SOON)
+        assert pieces_taken < len(made)
+        other.say(get("/small"))
+        assert (await other.answer())[1] == b"small"
+        assert len((await slow.answer())[1]) == len(made) * PIECE
+
+
+async def test_pieces_of_a_large_answer_let_others_have_their_turn() -> None:
+    turns = 0
+
+    async def answer(_: Request) -> Answer:
+        return Response(200, b"text/x", [b"x" * PIECE] * 4)
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with serving(answer) as served, await served.connect() as client:
+        counting = asyncio.create_task(count())
+        client.say(get())
+        await client.answer()
+        counting.cancel()
+    assert turns > 4
+
+
+async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read() -> None:
+    ended = asyncio.Event()
+
+    async def answer(request: Request) -> Answer:
+        async def stream(outlet: Outlet) -> None:
+            while not ended.is_set():
+                await outlet.send(b"x" * PIECE)
+
+        async def end_soon() -> None:
+            await asyncio.sleep(SOON)
+            ended.set()
+            if request.abort:
+                request.abort()
+
+        ending.append(asyncio.create_task(end_soon()))
+        return StreamResponse(200, b"text/x", stream)
+
+    ending: list[asyncio.Task[None]] = []
+    async with serving(answer) as served, await served.connect() as client:
+        client.say(get())
+        await within(ended)
+        received = await client.everything()
+    assert not received.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
+    def broken(request: Request) -> Response:
+        if request.path == "/broken":
+            raise LookupError("our mistake")
+        return text_response("fine")
+
+    async def broken_later(request: Request) -> Answer:
+        return broken(request)
+
+    async with serving(broken if at_once else broken_later) as served, await served.connect() as client:
+        client.say(get("/broken"))
+        head, content = await client.answer()
+        assert head.startswith(b"HTTP/1.1 500 Internal Server Error")
+        assert b"our mistake" not in content
+        client.say(get("/fine"))
+        assert (await client.answer())[1] == b"fine"
+    assert "our mistake" in caplog.text
+
+
+async def test_the_next_answer_is_never_taken_for_one_that_was_cancelled() -> None:
+    """What a handler waits for may be cancelled by others: then its request has no answer."""
+
+    async def cancelled(request: Request) -> Answer:
+        if request.path == "/cancelled":
+            raise asyncio.CancelledError
+        return path(request)
+
+    async with serving(cancelled) as served, await served.connect() as client:
+        client.say(get("/cancelled") + get("/next"))
+        assert await client.everything() == b""
+
+
+async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def stream(outlet: Outlet) -> None:
+        await outlet.send(b"half")
+        raise LookupError("our mistake")
+
+    async def answer(_: Request) -> Answer:
+        return StreamResponse(200, b"text/x", stream)
+
+    async with serving(answer) as served, await served.connect() as client:
+        client.say(get())
+        assert b"0\r\n\r\n" not in await client.everything()
+    assert "our mistake" in caplog.text
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_no_header_can_hold_another(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
+    def splitting(_: Request) -> Response:
+        return Response(200, b"text/x", (b"",), [(b"x-one", b"1\r\nset-cookie: stolen")])
+
+    async def splitting_later(request: Request) -> Answer:
+        return splitting(request)
+
+    async with serving(splitting if at_once else splitting_later) as served, await served.connect() as client:
+        client.say(get())
+        assert b"set-cookie" not in await client.everything()
+    assert "more than one line" in caplog.text
+
+
+async def test_who_is_answered_late_is_answered_though_others_came_meanwhile() -> None:
+    gate = Gate()
+    async with serving(gate) as served, await served.connect() as first, await served.connect() as second:
+        first.say(get("/first"))
+        await gate.has_seen(1)
+        second.say(get("/second"))
+        await gate.has_seen(2)
+        gate.open.set()
+        assert (await first.answer())[1] == b"/first"
+        assert (await second.answer())[1] == b"/second"
+
+
+async def test_a_client_that_left_while_it_was_answered_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    async with serving(gate) as served:
+        async with await served.connect() as client:
+            client.say(get())
+            await gate.has_seen(1)
+            client.leave()
+        await asyncio.sleep(SOON)
+        gate.open.set()
+        async with await served.connect() as another, asyncio.timeout(PATIENCE):
+            another.say(get("/another"))
+            assert (await another.answer())[1] == b"/another"
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+class Leaving(asyncio.Transport):
+    """To a client that has said goodbye and does not read what was sent before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview[int]) -> None:
+        self.written.append(bytes(data))
+
+
+async def test_an_answer_goes_on_for_nobody_who_has_said_goodbye() -> None:
+    """The transport warns of each write to such a client, in the log."""
+
+    async def stream(outlet: Outlet) -> None:
+        for _ in range(10):
+            await outlet.send(b"event")
+
+    for answer in (StreamResponse(200, b"text/x", stream), Response(200, b"text/x", [b"x" * PIECE] * 10)):
+        transport = Leaving()
+        wire = Wire(transport)
+        request = Incoming(wire, "GET", "/", b"", {}, ())
+        await response_writer.send(answer, request, wire, date=b"date: now", keep_alive=True)
+        assert len(transport.written) <= 1
+
+
+async def test_the_date_is_of_this_second_though_it_is_not_made_for_each_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second_day, made_later = b"\r\ndate: Fri, 02 Jan 1970 00:00:00 GMT\r\n", 3600.0
+    monkeypatch.setattr(server, "_TICK", made_later)
+    async with serving(path) as served, await served.connect() as client:
+        monkeypatch.setattr(time, "time", lambda: 86400.0)
+        assert second_day not in await _head_from(client)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    monkeypatch.setattr(server, "_TICK", 0.05)
+    async with serving(path) as served, await served.connect() as client:
+        monkeypatch.setattr(time, "time", lambda: 86400.0)
+        async with asyncio.timeout(PATIENCE):
+            while second_day not in await _head_from(client):
+                pass
+
+
+async def _head_from(client: Conversation) -> bytes:
+    client.say(get())
+    head, _ = await client.answer()
+    return head

@@ -1,0 +1,318 @@
+"""A head that was seen before is taken for what the parser takes it for, whatever comes before and behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apiserver.http.flow_control import Wire
+from clusterregistry.apiserver.http.head_cache import KnownHeads
+from clusterregistry.apiserver.http.header_names import HeaderNames
+from clusterregistry.apiserver.http.parser import RequestReader
+from clusterregistry.apiserver.http.request_body import Incoming
+
+HOST = "Host: registry\r\n"
+HEADERS = [
+    HOST,
+    f"{HOST}Accept: 100%d %b %\r\nContent-Length: 3\r\nX-Percent: %%s\r\n",
+    f"{HOST}Accept: application/json\r\nX-Group: a\r\nX-Group: b\r\n",
+    f"{HOST}Content-Length: 3\r\n",
+    f"{HOST}Content-Length: 0\r\n",
+    f"content-length:3\r\n{HOST}",
+    f"{HOST}Content-Length: 03\r\n",
+    f"{HOST}Content-Length: 3 \r\n",
+    f"{HOST}Content-Length: +3\r\n",
+    f"{HOST}Content-Length: 0x3\r\n",
+    f"{HOST}Content-Length: 3\r\nContent-Length: 3\r\n",
+    f"{HOST}X-Length: a\r\n Content-Length: 3\r\n",
+    f"{HOST}X-Length: Content-Length: 3\r\nContent-Length: 4\r\n",
+    f"{HOST}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+    f"{HOST}Transfer-Encoding: chunked\r\n",
+    f"{HOST}Connection: close\r\n",
+    f"{HOST}Connection: keep-alive\r\n",
+    f"{HOST}Proxy-Connection: close\r\n",
+    f"{HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n",
+    f"{HOST}Expect: 100-continue\r\nContent-Length: 3\r\n",
+    "Host: registry\n",
+    "Host: registry\nContent-Length: 3\n",
+    "",
+]
+LINES = [
+    "GET /a HTTP/1.1\r\n",
+    "GET /b?watch=1&limit=%35 HTTP/1.1\r\n",
+    "POST /a HTTP/1.1\r\n",
+    "DELETE /a=b&c?d?e HTTP/1.1\r\n",
+    "GET /a%2Fb HTTP/1.1\r\n",
+    "GET /#part HTTP/1.1\r\n",
+    "GET http://other/a HTTP/1.1\r\n",
+    "GET /a HTTP/1.0\r\n",
+    "GET /a\r\n",
+    "HEAD /a HTTP/1.1\r\n",
+    "NAME /a HTTP/1.1\r\n",
+    "GET /a b HTTP/1.1\r\n",
+]
+ENDS = ["\r\n", "\r\nabc", "\r\nab", "\r\nabcd", "\r\n3\r\nabc\r\n0\r\n\r\n", "\r\n\r\n", "\n", "\nabc", ""]
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class _Forgetful(KnownHeads):
+    __slots__ = ()
+
+    def learn(self, *_: Any) -> None:
+        """Nothing, so that everything is parsed."""
+
+
+class _Counting(KnownHeads):
+    """Knows what it recognised."""
+
+    __slots__ = ("recognised",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recognised = 0
+
+    def request_in(self, data: bytes, wire: Wire) -> Incoming | None:
+        found = super().request_in(data, wire)
+        self.recognised += found is not None
+        return found
+
+
+def read(pieces: list[bytes], known: KnownHeads | None = None) -> list[tuple[Any, ...]]:
+    """What a reader makes of pieces of data, each request being answered before the next piece comes."""
+    reader = RequestReader(Wire(asyncio.Transport()))
+    if known is not None:
+        reader._known = known
+    seen: list[tuple[Any, ...]] = []
+    for piece in pieces:
+        reader.feed(piece)
+        while reader.requests:
+            request = reader.requests.popleft()
+            head = (request.method, request.path, request.query_string, request._headers, request._repeated)
+            body = (b"".join(request._pieces), request.complete, request.broken)
+            seen.append((*map(repr, head), *body, request.keep_alive, request.takes_chunks))
+            request._headers.clear()
+            reader.go_on()
+        seen.append((reader.refusal, reader.in_head, reader.between_messages))
+    return seen
+
+
+def parsed(pieces: list[bytes]) -> list[tuple[Any, ...]]:
+    return read(pieces, _Forgetful())
+
+
+def recognised(pieces: list[bytes]) -> int:
+    known = _Counting()
+    read(pieces, known)
+    return known.recognised
+
+
+def whole(method: str, content: bytes, *headers: str, target: str = "/a") -> bytes:
+    """A request with this body, and its length before the last header."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: registry", f"Content-Length: {len(content)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + content
+
+
+REST = [f"{headers}{end}".encode() for headers in HEADERS for end in ENDS]
+
+
+@pytest.mark.parametrize("rest", REST)
+def test_what_is_known_is_read_as_it_was_parsed(rest: bytes) -> None:
+    """Whatever comes twice, alone or with another one, and with another URL the third time."""
+    for line in LINES:
+        message, other = line.encode() + rest, LINES[1].encode() + rest
+        for pieces in ([message] * 3, [message, other, message], [message + other] * 2, [message + message, other]):
+            assert read(pieces) == parsed(pieces)
+
+
+@pytest.mark.parametrize("rest", REST)
+def test_what_is_nearly_known_is_read_as_it_would_be_parsed(rest: bytes) -> None:
+    """After requests that are known, with a body and without."""
+    message = b"PUT /b HTTP/1.1\r\n" + rest
+    for before in (whole("PUT", b"abc"), f"PUT /a HTTP/1.1\r\n{HOST}\r\n".encode()):
+        for pieces in ([before, message, before], [before, message + before], [before, before + message, message]):
+            assert read(pieces) == parsed(pieces)
+
+
+REQUESTS = st.builds(
+    whole,
+    st.sampled_from(METHODS),
+    st.binary(max_size=12) | st.sampled_from([b"x" * 9, b"x" * 10, b"x" * 5000]),
+    st.sampled_from(["Accept: a", "Accept: b"]),
+    target=st.sampled_from(["/a", "/b?c=d"]),
+)
+
+
+@given(st.lists(REQUESTS, min_size=2, max_size=6))
+def test_bodies_of_any_length_are_read_as_they_would_be_parsed(requests: list[bytes]) -> None:
+    assert read(requests) == parsed(requests)
+
+
+@given(st.lists(REQUESTS, min_size=2, max_size=4), st.data())
+def test_so_they_are_wherever_pieces_end(requests: list[bytes], data: st.DataObject) -> None:
+    pieces = list(_cut(b"".join(requests), data))
+    assert read(pieces) == parsed(pieces)
+
+
+@given(st.lists(REQUESTS, min_size=2, max_size=3), REQUESTS, st.data())
+def test_so_are_bodies_that_are_too_short_or_too_long(requests: list[bytes], wrong: bytes, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(wrong)))
+    for last in (wrong[:cut], wrong + wrong[:cut], wrong + b"\r\n" + wrong, wrong + b"x"):
+        pieces = [*requests, last, *requests]
+        assert read(pieces) == parsed(pieces)
+
+
+@given(st.lists(st.sampled_from(LINES[:4]), min_size=2, max_size=4), st.sampled_from(HEADERS), st.data())
+def test_pieces_may_end_anywhere(lines: list[str], headers: str, data: st.DataObject) -> None:
+    pieces = list(_cut("".join(f"{line}{headers}\r\n" for line in lines).encode(), data))
+    assert read(pieces) == parsed(pieces)
+
+
+def _cut(text: bytes, data: st.DataObject) -> Iterator[bytes]:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    return (text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+
+
+def test_a_request_that_has_begun_behind_a_whole_one_is_not_lost() -> None:
+    request = f"{LINES[0]}{HOST}\r\n".encode()
+    pieces = [request + request[:3], request[3:], request + request[:3], request[3:]]
+    assert read(pieces) == parsed(pieces)
+
+
+@pytest.mark.parametrize("last", ["Connection: close", "Proxy-Connection: close"])
+def test_nothing_is_known_any_more_after_a_last_request(last: str) -> None:
+    """The parser takes nothing behind it."""
+    known = f"{LINES[0]}{HOST}\r\n".encode()
+    pieces = [known, f"{LINES[0]}{HOST}{last}\r\n\r\n".encode(), known]
+    assert recognised([known, known]) == 1
+    assert recognised(pieces) == 0
+    assert read(pieces) == parsed(pieces)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_is_known_by_its_own_headers(method: str) -> None:
+    first, second = whole(method, b"abc"), whole(method, b"0123456789", target="/b?c=1")
+    others = [whole(each, b"abc", f"X: {each}") for each in METHODS if each != method]
+    assert recognised([first, *others, second, *others]) == 1 + len(others)
+
+
+def test_headers_with_signs_of_formats_are_known() -> None:
+    assert recognised([whole("PUT", b"x" * number, "X: %d %(a)s %% %b") for number in range(1, 4)]) == 2
+
+
+def test_bodies_larger_than_what_is_parsed_at_a_time_are_known() -> None:
+    assert recognised([whole("PUT", b"x" * 5000), whole("PUT", b"y" * 60000), whole("PUT", b"z")]) == 2
+
+
+KNOWN = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc"
+
+
+@pytest.mark.parametrize(
+    ("second", "body"),
+    [
+        (b"POST /b?c=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nX: y\r\n\r\nabcd", b"abcd"),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nX: y\r\n\r\n", b""),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 03\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3 \r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: \r\nX: y\r\n\r\n", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: \xb3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: z\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nA: b\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\nA: b\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nX: y", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nX: y\r\n\r\n", None),
+        (b"POST /b HTTP/1.0\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b#c HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /" + b"b" * 1025 + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"PUT /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc", None),
+        (b"POST /b HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n", None),
+        (KNOWN + KNOWN, None),
+        (KNOWN[10:], None),
+    ],
+)
+def test_only_the_same_headers_and_a_whole_body_are_known(second: bytes, body: bytes | None) -> None:
+    wire = Wire(asyncio.Transport())
+    known, reader = KnownHeads(), RequestReader(wire)
+    assert known.request_in(second, wire) is None
+    reader.feed(KNOWN)
+    known.learn(KNOWN, reader.requests[0])
+    found = known.request_in(second, wire)
+    assert (found and b"".join(found._pieces)) == body
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Content-Length: 3 \r\n",
+        "X: a\r\n Content-Length: 3\r\nContent-Length: 3\r\n",
+        "Expect: 100-continue\r\nContent-Length: 3\r\n",
+        "Connection: keep-alive\r\nContent-Length: 3\r\n",
+        "Host: registry\nContent-Length: 3\r\n",
+        "Content-Length : 3\r\n",
+        f"X: {'x' * 4096}\r\nContent-Length: 3\r\n",
+    ],
+)
+def test_what_is_not_plain_is_never_known(lines: str) -> None:
+    assert recognised([f"POST /a HTTP/1.1\r\n{lines}\r\nabc".encode()] * 3) == 0
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Host: a\nContent-Length: 3\r\n",
+        b"Host: a\nX: b\r\nContent-Length: 3\r\n",
+        b"Host: a\r\n b\r\nContent-Length: 3\r\n",
+        b"Host: a\r\nContent-Length: 4\r\n",
+        b"Content-Length: 3\r\n",
+    ],
+)
+def test_nothing_is_learnt_from_lines_in_which_the_parser_found_something_else(lines: bytes) -> None:
+    """Whatever a parser does with them."""
+    wire, known, data = Wire(asyncio.Transport()), KnownHeads(), b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
+    known.learn(data, Incoming(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
+    assert not known._heads
+
+
+def test_nothing_is_learnt_from_a_length_that_comes_twice() -> None:
+    wire, known = Wire(asyncio.Transport()), KnownHeads()
+    data = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"
+    known.learn(data, Incoming(wire, "POST", "/a", b"", {"content-length": "3"}, [("content-length", "3")], b"abc"))
+    assert not known._heads
+
+
+def test_the_length_is_that_of_no_other_header() -> None:
+    def request(other: int, content: bytes) -> bytes:
+        return f"POST /a HTTP/1.1\r\nX-Content-Length: {other}\r\nContent-Length: 3\r\n\r\n".encode() + content
+
+    pieces = [request(3, b"abc"), request(5, b"abcde")]
+    assert recognised(pieces) == 0
+    assert read(pieces) == parsed(pieces)
+
+
+def test_who_drops_a_header_drops_it_once() -> None:
+    request = f"{LINES[0]}{HOST}X-Group: a\r\nX-Group: b\r\n\r\n".encode()
+    reader = RequestReader(Wire(asyncio.Transport()))
+    for _ in range(3):
+        reader.feed(request)
+        found = reader.requests.popleft()
+        assert (found.header("host"), found.header_values("x-group")) == ("registry", ["a", "b"])
+        found.drop_headers(HeaderNames(["host", "x-group"]))
+        assert (found.header("host"), found.header_values("x-group")) == ("", ())
+
+
+def test_who_sends_ever_other_headers_is_not_listened_to_for_ever() -> None:
+    same = [whole("PUT", b"abc")] * 2
+    numbered = [whole("PUT", b"abc", f"Audit-Id: {number}") for number in range(30)]
+    assert recognised([*numbered[:14], *same]) == 1
+    assert recognised([*numbered, *same]) == 0
+    assert recognised([each for number in numbered for each in (number, number)]) == len(numbered)

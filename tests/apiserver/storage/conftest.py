@@ -1,0 +1,77 @@
+"""Stores for tests: any engine's, fresh and empty, and closed afterwards."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from clusterregistry.apiserver.storage.interface import Storage
+from clusterregistry.apiserver.storage.revision_waiter import SeenRevision
+from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from tests.apiserver.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What is heard of a failed handshake is the loop's affair: that is tested on the loop of the server."""
+    if item.path.stem == "test_etcd_access":
+        return {"uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.new_event_loop}
+
+
+@pytest.fixture
+def impatient_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes that a frozen etcd never answers are given up sooner: such tests wait for the end of each."""
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.writer._WRITE_SECONDS", 2.0)
+
+
+@pytest.fixture(params=ENGINES)
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    engine = ENGINES[request.param](tmp_path)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def store(engine: Engine) -> Storage:
+    return await engine.open()
+
+
+@pytest.fixture(params=SOLE_WRITERS)
+async def sole_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
+    """A store that nobody else writes to: what interface.py promises for such a one alone."""
+    engine = SOLE_WRITERS[request.param](tmp_path)
+    yield await engine.open()
+    await engine.close()
+
+
+@pytest.fixture(params=SHARED)
+async def shared_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SharedEngine]:
+    engine = SHARED[request.param](tmp_path)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def pair(shared_engine: SharedEngine) -> tuple[Storage, Storage]:
+    """One store, opened twice."""
+    return await shared_engine.open(), await shared_engine.open_second()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a store wait for a revision not for seconds, but only for a moment."""
+    reach = SeenRevision.reach
+
+    async def reach_soon(seen: SeenRevision, revision: int, *, seconds: float) -> None:
+        await reach(seen, revision, seconds=min(seconds, 0.5))
+
+    monkeypatch.setattr(SeenRevision, "reach", reach_soon)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[SQLiteStorage]:
+    storage = await SQLiteStorage.open(tmp_path / "registry.db")
+    yield storage
+    await storage.close()

@@ -1,0 +1,72 @@
+"""Every kind of rule, and every kind of subject that one can be bound to."""
+
+from __future__ import annotations
+
+from tests.system.access.oracle import AUTHENTICATED, CLUSTERS_GROUP, RBAC_GROUP, UNAUTHENTICATED, Rule
+
+
+def _on(group: str, resources: str, verbs: str, *names: str) -> Rule:
+    """Resources and verbs are words."""
+    rule = {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
+    return {**rule, "resourceNames": list(names)} if names else rule
+
+
+def _clusters(verbs: str, *names: str) -> Rule:
+    return _on(CLUSTERS_GROUP, "clusters", verbs, *names)
+
+
+def _paths(verbs: str, *urls: str) -> Rule:
+    return {"nonResourceURLs": list(urls), "verbs": verbs.split()}
+
+
+RULES: dict[str, list[Rule]] = {
+    "none": [],
+    "all": [_on("*", "*", "*"), _paths("*", "*")],
+    "all resources": [_on("*", "*", "*")],
+    "all paths": [_paths("*", "*")],
+    "all of a group": [_on(RBAC_GROUP, "*", "*")],
+    "all verbs of a resource": [_clusters("*")],
+    "another group": [_on("apps", "clusters clusterroles", "*")],
+    "the core group": [_on("", "clusters pods users groups", "*")],
+    "reading": [_clusters("get list watch")],
+    "get only": [_clusters("get")],
+    "list only": [_clusters("list")],
+    "watch only": [_clusters("watch")],
+    "writing": [_clusters("create update patch delete deletecollection")],
+    "update without create": [_clusters("update patch")],
+    "update and create": [_clusters("update create")],
+    "apply and create": [_on("*", "clusters clusterroles", "patch create")],
+    "deletecollection": [_clusters("deletecollection")],
+    "all by names": [_clusters("*", "a")],
+    "get by names": [_clusters("get", "a", "zz")],
+    "get by names that are not there": [_clusters("get", "zz")],
+    "list and watch by names": [_clusters("list watch", "b")],
+    "any resource by name": [_on("*", "*", "get", "a")],
+    "writing by names": [_clusters("create update patch delete deletecollection", "a", "zz")],
+    "a name here and all there": [_clusters("get list", "a"), _on(RBAC_GROUP, "clusterroles", "get list watch")],
+    "two roles in one": [_clusters("get", "a"), _clusters("get", "b"), _clusters("list", "a")],
+    "many names": [_clusters("get patch", f"other-{number}", "a") for number in range(12)],
+    "an empty name": [_clusters("get list deletecollection create", "")],
+    "the subresource only": [_on(CLUSTERS_GROUP, "clusters/status", "get update patch")],
+    "the subresource of any": [_on("*", "*/status", "*")],
+    "the subresource by name": [_on(CLUSTERS_GROUP, "clusters/status", "*", "b")],
+    "what looks like a pattern": [_on(CLUSTERS_GROUP, "clusters/* */* clust*", "*"), _on("cluster*", "*", "*")],
+    "reviews": [_on("authorization.k8s.io", "subjectaccessreviews", "create"), _on("authentication.k8s.io", "*", "*")],
+    "unknown resources": [_on(CLUSTERS_GROUP, "widgets", "*"), _on("other.example.com", "*", "list")],
+    "impersonation": [_on("", "users groups", "impersonate"), _clusters("get")],
+    "one path": [_paths("get", "/metrics")],
+    "paths that begin so": [_paths("get", "/healthz*", "/metrics/*", "/nowhere"), _paths("head post", "/version")],
+    "paths with a star inside": [_paths("*", "/a*s", "*/metrics", "/apis/*/v1alpha1")],
+    "paths with another verb": [_paths("post put", "*")],
+}
+
+SUBJECTS: dict[str, list[tuple[str, str]]] = {
+    "a user": [("User", "jane")],
+    "a group": [("Group", "devs")],
+    "a service account": [("ServiceAccount", "fleet:bot")],
+    "all who are known": [("Group", AUTHENTICATED)],
+    "all who are not": [("Group", UNAUTHENTICATED)],
+    "the stranger": [("User", "system:anonymous")],
+    "names of the other kind": [("User", "devs"), ("Group", "jane"), ("ServiceAccount", "other:bot")],
+    "several": [("User", "paula"), ("User", "jane"), ("Group", "oidc:devs"), ("ServiceAccount", "fleet:bot")],
+}

@@ -1,0 +1,230 @@
+"""Rights that change while their user is at work: what was taken away is gone once that is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from clusterregistry.apiserver.filters.interface import answered
+from clusterregistry.apiserver.http.response import StreamResponse
+from tests.apiserver.api.in_process import InProcess
+from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
+from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
+from tests.system.access.oracle import Ask, State, Wish
+from tests.system.access.worlds import PATIENCE, Question
+
+NAMES = [f"c{number:02}" for number in range(12)]
+ROUNDS = 6
+WORKERS = 4
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    with InProcess(tmp_path_factory.mktemp("changing")).running() as started:
+        for name in NAMES:
+            started.client().post(CLUSTERS, cluster(name)).expect(201)
+        yield started
+
+
+@dataclass
+class Party:
+    """Users of one server, on its loop. ``now`` counts what has happened: requests that were sent or answered."""
+
+    server: InProcess
+    now: int = 0
+    answered: int = 0
+    """How many of the workers' requests have been answered."""
+    done: bool = False
+    wrong: list[str] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, method: str, target: str, body: Any = None, *, token: str = "admintoken") -> tuple[int, Any]:
+        media = MERGE_PATCH if method == "PATCH" else "application/json"
+        state = State(label="", user=None, headers=(("Authorization", f"Bearer {token}"),))
+        ask = Ask(method=method, target=target, wish=Wish(verb=""), body=body, content_type=media)
+        answer = await answered(self.server.server.handler(Question(state, ask, ())))
+        if isinstance(answer, StreamResponse):  # a watch that is left before it begins
+            return answer.status, None
+        return answer.status, json.loads(b"".join(answer.body) or b"null")
+
+    async def good(self, method: str, target: str, body: Any = None) -> None:
+        status, answered = await self.ask(method, target, body)
+        assert status in (200, 201), answered
+
+    def tick(self) -> int:
+        self.now += 1
+        return self.now
+
+    async def heard_from_workers(self, requests: int = 3 * WORKERS) -> None:
+        """Returns once they have sent and got that many more."""
+        until = self.answered + requests
+        while self.answered < until:
+            self.heard.clear()
+            await self.heard.wait()
+
+    async def at_work(self, worker: Callable[[Party, int], Awaitable[None]], change: Awaitable[None]) -> None:
+        """Changes things while workers go on, and ends them."""
+
+        async def work(number: int) -> None:
+            while not self.done:
+                await worker(self, number)
+                self.answered += 1
+                self.heard.set()
+                await asyncio.sleep(0)
+
+        tasks = [asyncio.create_task(work(number)) for number in range(WORKERS)]
+        try:
+            await change
+        finally:
+            self.done = True
+            await asyncio.gather(*tasks)
+
+
+Step = tuple[str, str, Any]
+_READING = rule("get", "list", "watch", "patch")
+_GIVEN: Step = ("PUT", f"{BINDINGS}/shifting", binding("shifting", "shifting", User="nobody"))
+_FILLED: Step = ("PUT", f"{ROLES}/shifting", role("shifting", _READING))
+TAKEN_AWAY: dict[str, tuple[Step, Step]] = {
+    "the binding is deleted": (("DELETE", f"{BINDINGS}/shifting", None), _GIVEN),
+    "its subjects go": (("PATCH", f"{BINDINGS}/shifting", {"subjects": None}), _GIVEN),
+    "all bindings of a label are deleted": (
+        ("DELETE", f"{BINDINGS}?fieldSelector=metadata.name%3Dshifting", None),
+        _GIVEN,
+    ),
+    "the role is deleted": (("DELETE", f"{ROLES}/shifting", None), _FILLED),
+    "the role's rules go": (("PATCH", f"{ROLES}/shifting", {"rules": []}), _FILLED),
+    "the role's rules are others": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
+}
+"""How to take rights away, and how to give them back."""
+
+WORK: list[Step] = [
+    ("GET", path_of(NAMES[0]), None),
+    ("GET", CLUSTERS, None),
+    ("GET", f"{CLUSTERS}?watch=1", None),
+    ("PATCH", f"{path_of(NAMES[1])}?dryRun=All", {"metadata": {"labels": {"x": "y"}}}),
+]
+
+
+@dataclass
+class Change:
+    """Whether rights are there (200), gone (403) or just changing (0), since when."""
+
+    status: int = 200
+    since: int = 0
+
+
+@pytest.mark.parametrize("way", TAKEN_AWAY)
+def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server: InProcess, way: str) -> None:
+    party, current = Party(server), Change()
+    checked = {200: 0, 403: 0}
+    taken, given = TAKEN_AWAY[way]
+
+    async def worker(party: Party, number: int) -> None:
+        due, since = current.status, current.since
+        status, _ = await party.ask(*WORK[number], token="nobodytoken")
+        if due and current.since == since:  # nothing changed between question and answer
+            checked[due] += 1
+            if status != due:
+                party.wrong.append(f"{WORK[number][:2]}: {status}, expected {due}")
+
+    async def make(step: Step, *, leads_to: int) -> None:
+        current.status, current.since = 0, party.tick()
+        await party.good(*step)
+        current.status, current.since = leads_to, party.tick()
+        await party.heard_from_workers()
+
+    async def change() -> None:
+        for _ in range(ROUNDS):
+            await make(taken, leads_to=403)
+            await make(given, leads_to=200)
+
+    async def begin() -> None:
+        await party.good(*_FILLED)
+        await party.good(*_GIVEN)
+        await party.at_work(worker, change())
+
+    server.start(begin()).result(PATIENCE)
+    assert party.wrong == []
+    assert min(checked.values()) >= ROUNDS * WORKERS
+
+
+@dataclass
+class Era:
+    """What the user may see from the time at which that was asked for, and from its answer on for certain."""
+
+    visible: frozenset[str] | None
+    asked: int
+    answered: int = 0
+
+
+def _by_names(visible: frozenset[str] | None) -> Step:
+    rules = [rule("get", "list")] if visible is None else [{**rule("get"), "resourceNames": sorted(visible)}]
+    return ("PUT", f"{ROLES}/shifting", role("shifting", *(rules if visible is None or visible else [])))
+
+
+def _possible(eras: list[Era], sent: int, answered: int) -> list[frozenset[str]]:
+    """All that may have been visible at some time between a question and its answer."""
+    ends = [*(era.answered or answered for era in eras[1:]), answered]
+    return [
+        frozenset(NAMES) if era.visible is None else era.visible
+        for era, end in zip(eras, ends, strict=True)
+        if era.asked <= answered and end >= sent
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed: int) -> None:
+    party, chance = Party(server), random.Random(seed)
+    eras = [Era(frozenset(NAMES[:3]), 0, 0)]
+    full, refused, pages = 0, 0, 0
+
+    async def worker(party: Party, number: int) -> None:
+        nonlocal full, refused, pages
+        token = ""
+        for _ in itertools.count():
+            sent = party.tick()
+            query = f"limit={number + 1}" + (f"&continue={quote(token)}" if token else "")
+            status, answer = await party.ask("GET", f"{CLUSTERS}?{query}", token="nobodytoken")
+            possible = _possible(eras, sent, party.tick())
+            shown = frozenset(item["metadata"]["name"] for item in answer.get("items", ()))
+            if status == 403:
+                refused += 1
+                if frozenset() not in possible:
+                    party.wrong.append(f"403, with one of {possible} to be seen")
+                return
+            pages += 1
+            full += len(shown) == number + 1
+            if status != 200 or not any(shown <= each for each in possible):
+                party.wrong.append(f"{status}: {sorted(shown)}, of {[sorted(each) for each in possible]}")
+            token = answer["metadata"].get("continue", "")
+            if not token:
+                return
+            await asyncio.sleep(0)
+
+    async def change() -> None:
+        for _ in range(ROUNDS * 5):
+            some = frozenset(name for name in NAMES if chance.random() < 0.5)
+            eras.append(Era(chance.choice([some, some, some, frozenset(), None]), party.tick()))
+            await party.good(*_by_names(eras[-1].visible))
+            eras[-1].answered = party.tick()
+            await party.heard_from_workers(WORKERS)
+            # What happens to objects moves the pages of those who go on at an older revision.
+            await party.good("PATCH", path_of(chance.choice(NAMES)), {"metadata": {"labels": {"at": str(party.now)}}})
+
+    async def begin() -> None:
+        await party.good(*_by_names(eras[0].visible))
+        await party.good(*_GIVEN)
+        await party.at_work(worker, change())
+
+    server.start(begin()).result(PATIENCE)
+    assert party.wrong == []
+    assert pages > full > ROUNDS
+    assert refused > 0

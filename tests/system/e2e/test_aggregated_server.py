@@ -1,0 +1,58 @@
+"""What kube-apiserver and others meet who speak to an aggregated registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.system.e2e.host_clusters import JANE, NOBODY, PROXY_NAME, HostCluster
+from tests.system.e2e.registries import CLUSTERS, GROUP, Registry
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.skew("discovery and OpenAPI, merged by the host cluster", of="aggregated")
+def test_kube_apiserver_merges_discovery_and_openapi(host: HostCluster, registry: Registry) -> None:
+    assert registry.is_available()
+    assert GROUP in {group["name"] for group in host.call("GET", "/apis").body["groups"]}
+    definitions: dict[str, Any] = host.call("GET", "/openapi/v2").body["definitions"]
+    assert "io.k8s.clusterregistry.v1alpha1.Cluster" in definitions
+    assert f"apis/{GROUP}/v1alpha1" in host.call("GET", "/openapi/v3").body["paths"]
+
+
+@pytest.mark.parametrize("group", ["rbac.authorization.k8s.io", "authorization.k8s.io", "authentication.k8s.io"])
+def test_what_the_host_cluster_has_is_not_served_here(registry: Registry, host: HostCluster, group: str) -> None:
+    client = host.users.client("root", "system:masters")
+    assert registry.call(f"/apis/{group}/v1", client=client).status == 404
+    assert [each["name"] for each in registry.call("/apis", client=client).body["groups"]] == [GROUP]
+
+
+@pytest.mark.skew("certificates of its users", of="aggregated")
+def test_certificates_of_the_host_clusters_users_count(registry: Registry, host: HostCluster) -> None:
+    assert registry.call(CLUSTERS, client=host.users.client("root", "system:masters")).status == 200
+    refused = registry.call(CLUSTERS, client=host.users.client("eve"))
+    assert (refused.status, 'User "eve"' in refused.body["message"]) == (403, True)
+
+
+@pytest.mark.skew("tokens of its users", of="aggregated")
+def test_tokens_of_the_host_cluster_count(registry: Registry) -> None:
+    assert registry.call(CLUSTERS, token=JANE).status == 200
+    assert registry.call(CLUSTERS, token=NOBODY).status == 403
+    assert registry.call(CLUSTERS, token="no-such-token").status == 401
+
+
+@pytest.mark.skew("front-proxy headers", of="aggregated")
+def test_only_a_front_proxy_may_say_whom_it_speaks_for(registry: Registry, host: HostCluster) -> None:
+    claims: dict[str, Any] = {"x_remote_user": "root", "x_remote_group": "system:masters"}
+    assert registry.call(CLUSTERS, client=host.proxies.client(PROXY_NAME), **claims).status == 200
+    assert registry.call(CLUSTERS, **claims).status == 403
+    assert registry.call(CLUSTERS, client=host.users.client(PROXY_NAME), **claims).status == 403
+    assert registry.call(CLUSTERS, client=host.proxies.client("another-name"), **claims).status == 401
+
+
+def test_everybody_may_ask_whether_the_server_is_well(registry: Registry) -> None:
+    checks = registry.call("/readyz?verbose").body
+    for name in ("authentication-config", "token-review", "access-review"):
+        assert f"[+]{name} ok" in checks
+    assert registry.call("/readyz/token-review").status == 403
