@@ -24,7 +24,7 @@ import orjson
 import uvloop
 
 from benchmarks.objects import PATH
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 
 _PAUSE = 0.03
 """Seconds between two times that the streams are told something, as in the registry."""
@@ -144,9 +144,13 @@ class Connection(asyncio.Protocol):
 
 def _context(directory: Path) -> ssl.SSLContext:
     """With a certificate of the same kind as ours."""
-    authority, key, file = issuer.new_authority(issuer.new_key(), now=time.time()), issuer.new_key(), "bare.pem"
-    certificate = issuer.serving_certificate(authority, key, names=("127.0.0.1",), now=time.time())
-    (directory / file).write_bytes(certificate + issuer.key_pem(key))
+    authority, key, file = (
+        certificates.new_authority(certificates.new_key(), now=time.time()),
+        certificates.new_key(),
+        "bare.pem",
+    )
+    certificate = certificates.serving_certificate(authority, key, names=("127.0.0.1",), now=time.time())
+    (directory / file).write_bytes(certificate + certificates.key_pem(key))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(directory / file)
     return context

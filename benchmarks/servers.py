@@ -19,7 +19,7 @@ from benchmarks.driving import LoadError, call
 from benchmarks.objects import PATH
 from benchmarks.processes import Process
 from benchmarks.targets import Target
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from tools import live_server, programs
 from tools.ports import free_port, free_ports
 
@@ -111,7 +111,7 @@ class KubeApiserver:
         port = free_port()
         tokens, key = directory / "tokens.csv", directory / "sa.key"
         tokens.write_text(live_server.TOKENS)
-        key.write_bytes(issuer.key_pem(rsa.generate_private_key(65537, 2048)))
+        key.write_bytes(certificates.key_pem(rsa.generate_private_key(65537, 2048)))
         command = [
             str(program),
             f"--etcd-servers={etcd.url}",

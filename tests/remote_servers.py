@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 
 PATIENCE = 20.0
 Document = dict[str, Any]
@@ -36,8 +36,8 @@ class Authority:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._authority = issuer.new_authority(issuer.new_key(), now=time.time())
-        self.pem = issuer.certificate_pem(self._authority.certificate)
+        self._authority = certificates.new_authority(certificates.new_key(), now=time.time())
+        self.pem = certificates.certificate_pem(self._authority.certificate)
         self.file = self._write("authority.crt", self.pem)
 
     def _write(self, name: str, content: bytes) -> Path:
@@ -47,14 +47,14 @@ class Authority:
 
     def serving(self, *names: str) -> tuple[Path, Path]:
         """The files of a server's certificate and key."""
-        key = issuer.new_key()
-        certificate = issuer.serving_certificate(self._authority, key, names=names, now=time.time())
-        return self._write("serving.crt", certificate), self._write("serving.key", issuer.key_pem(key))
+        key = certificates.new_key()
+        certificate = certificates.serving_certificate(self._authority, key, names=names, now=time.time())
+        return self._write("serving.crt", certificate), self._write("serving.key", certificates.key_pem(key))
 
     def client(self, user: str) -> tuple[Path, Path]:
-        key = issuer.new_key()
-        certificate = issuer.client_certificate(self._authority, key, user=user, group="", now=time.time())
-        return self._write("client.crt", certificate), self._write("client.key", issuer.key_pem(key))
+        key = certificates.new_key()
+        certificate = certificates.client_certificate(self._authority, key, user=user, group="", now=time.time())
+        return self._write("client.crt", certificate), self._write("client.key", certificates.key_pem(key))
 
 
 @dataclass

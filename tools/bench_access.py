@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.authn import union
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.token_file import TokenFile
@@ -30,7 +30,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
-from clusterregistry.apiserver.filters.fairness import Seats
+from clusterregistry.apiserver.filters.in_flight import Seats
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Response
@@ -117,9 +117,9 @@ def chain(directory: Path, clients: Authorities) -> Handler:
 def certificate(user: str) -> tuple[str, bytes]:
     """An authority as PEM, and a certificate of its own for a user as DER."""
     now = time.time()
-    authority = issuer.new_authority(issuer.new_key(), now=now)
-    pem = issuer.client_certificate(authority, issuer.new_key(), user=user, group="", now=now).decode()
-    return issuer.certificate_pem(authority.certificate).decode(), ssl.PEM_cert_to_DER_cert(pem)
+    authority = certificates.new_authority(certificates.new_key(), now=now)
+    pem = certificates.client_certificate(authority, certificates.new_key(), user=user, group="", now=now).decode()
+    return certificates.certificate_pem(authority.certificate).decode(), ssl.PEM_cert_to_DER_cert(pem)
 
 
 def requests(case: Case, der: bytes) -> list[Request]:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterregistry.apiserver.endpoints.request_scope import ownerships
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage import location as locations
 from clusterregistry.apiserver.storage.interface import Event, Storage
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location
@@ -111,7 +111,7 @@ class Objects:
         resource = cluster_resource("off")
         made = ownerships(resource, resource.versions[0], now=lambda: "2026-01-01T00:00:00Z")
         self._example: Object = live_object(made[""], made["status"])
-        self._prefix = keys.prefix_of(resource.group, resource.plural)
+        self._prefix = interface.prefix_of(resource.group, resource.plural)
         self._numbers = itertools.count()
 
     def next(self) -> tuple[str, bytes]:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from tests.crinit.networks import local
 
 ADDRESS = "10.0.255.1"
@@ -23,12 +23,12 @@ FindLog = Callable[[str, bool], Path | None]
 
 def apiserver_flags(directory: Path) -> list[str]:
     """What kube-apiserver shows to kubelets, and whom it takes for one."""
-    now, key = time.time(), issuer.new_key()
-    authority = issuer.new_authority(issuer.new_key(), now=now)
-    client = issuer.client_certificate(authority, key, user="kube-apiserver", group="", now=now)
-    serving = issuer.serving_certificate(authority, key, names=(ADDRESS,), now=now)
-    (directory / "kubelet.key").write_bytes(issuer.key_pem(key))
-    (directory / "kubelet-ca.crt").write_bytes(issuer.certificate_pem(authority.certificate))
+    now, key = time.time(), certificates.new_key()
+    authority = certificates.new_authority(certificates.new_key(), now=now)
+    client = certificates.client_certificate(authority, key, user="kube-apiserver", group="", now=now)
+    serving = certificates.serving_certificate(authority, key, names=(ADDRESS,), now=now)
+    (directory / "kubelet.key").write_bytes(certificates.key_pem(key))
+    (directory / "kubelet-ca.crt").write_bytes(certificates.certificate_pem(authority.certificate))
     (directory / "kubelet-client.crt").write_bytes(client)
     (directory / "kubelet.crt").write_bytes(serving)
     return [

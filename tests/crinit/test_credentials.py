@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from cryptography import x509
 
-from clusterregistry.apimachinery.certificates import inspection
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
@@ -69,7 +69,7 @@ def test_a_new_address_gets_a_serving_certificate_and_nothing_else_changes() -> 
     first = made({})
     moved = made(stored(first), names=("192.0.2.7", "registry.example.com"))
     assert {"192.0.2.7", "registry.example.com", "fleet.clusterregistry.svc"} <= set(
-        inspection.names(certificate(moved.serving.certificate))
+        certificates.names(certificate(moved.serving.certificate))
     )
     assert moved.serving.key == first.serving.key
     assert (moved.authority, moved.admin, moved.token, moved.etcd) == (
@@ -99,7 +99,7 @@ def test_etcd_does_not_trust_the_authority_of_users() -> None:
     peer.verify_directly_issued_by(certificate(material.etcd.authority.certificate))
     usages = peer.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert len(list(usages)) == 2
-    assert "fleet-etcd-2.fleet-etcd.clusterregistry.svc" in inspection.names(peer)
+    assert "fleet-etcd-2.fleet-etcd.clusterregistry.svc" in certificates.names(peer)
 
 
 def test_a_damaged_authority_is_not_replaced_behind_anybodys_back() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host import client as clients
 from clusterregistry.crinit.host.kubeconfigs import Access
@@ -91,13 +91,13 @@ class Site:
     """A certificate for 127.0.0.1 (unless told otherwise), and a kubeconfig that trusts it."""
 
     def __init__(self, directory: Path, *, names: tuple[str, ...] = ("127.0.0.1",), now: float | None = None) -> None:
-        now, key = now or time.time(), issuer.new_key()
+        now, key = now or time.time(), certificates.new_key()
         self.directory = directory
-        authority = issuer.new_authority(issuer.new_key(), now=now)
+        authority = certificates.new_authority(certificates.new_key(), now=now)
         self.authority, self.certificate, self.key = (directory / name for name in ("ca.crt", "tls.crt", "tls.key"))
-        self.authority.write_bytes(issuer.certificate_pem(authority.certificate))
-        self.certificate.write_bytes(issuer.serving_certificate(authority, key, names=names, now=now))
-        self.key.write_bytes(issuer.key_pem(key))
+        self.authority.write_bytes(certificates.certificate_pem(authority.certificate))
+        self.certificate.write_bytes(certificates.serving_certificate(authority, key, names=names, now=now))
+        self.key.write_bytes(certificates.key_pem(key))
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.credentials.material import Pair
 from clusterregistry.crinit.errors import HostError
 from tests.crinit.deployed import CLUSTERS, Deployed
@@ -33,15 +33,15 @@ def test_the_volume_holds_no_key_and_nothing_that_makes_an_administrator(tmp_pat
 def test_an_authority_that_an_older_version_left_on_the_volume_opens_nothing(tmp_path: Path) -> None:
     made, now = Deployed(tmp_path, {}), time.time()
     made.server()  # makes the volume
-    authority, key = issuer.new_authority(issuer.new_key(), now=now), issuer.new_key()
-    (made.volume / "ca.crt").write_bytes(issuer.certificate_pem(authority.certificate))
-    (made.volume / "ca.key").write_bytes(issuer.key_pem(authority.key))
+    authority, key = certificates.new_authority(certificates.new_key(), now=now), certificates.new_key()
+    (made.volume / "ca.crt").write_bytes(certificates.certificate_pem(authority.certificate))
+    (made.volume / "ca.key").write_bytes(certificates.key_pem(authority.key))
     (made.volume / "ca.key").chmod(0o600)
-    certificate = issuer.client_certificate(authority, key, user="admin", group="system:masters", now=now)
+    certificate = certificates.client_certificate(authority, key, user="admin", group="system:masters", now=now)
     with ExitStack() as stack:
         made.start_server(stack)
         with pytest.raises(HostError):
-            made.client(Pair(certificate, issuer.key_pem(key))).call("GET", CLUSTERS)
+            made.client(Pair(certificate, certificates.key_pem(key))).call("GET", CLUSTERS)
 
 
 def recorded(log: str) -> list[dict[str, Any]]:

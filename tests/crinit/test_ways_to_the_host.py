@@ -16,7 +16,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from clusterregistry.apimachinery.certificates import inspection
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.main import main
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
@@ -111,7 +111,7 @@ def test_the_address_of_a_load_balancer_goes_into_the_certificate_and_credential
     assert "are not ready after 0s" in said.err
 
     data = (host.admin.get(f"{path}/secrets/fleet-serving") or {})["data"]
-    assert "192.0.2.10" in inspection.names(x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"])))
+    assert "192.0.2.10" in certificates.names(x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"])))
 
     assert main(["standalone", "init", "fleet", *where, "--dry-run", "-o", "yaml"], {}) == 0
     documents = list(yaml.safe_load_all(capsys.readouterr().out))
@@ -133,7 +133,7 @@ def test_a_node_port_is_reached_by_the_addresses_of_nodes(
     finally:
         host.admin.delete("/api/v1/nodes/n1")
     data = (host.admin.get(f"/api/v1/namespaces/{namespace}/secrets/fleet-serving") or {})["data"]
-    names = inspection.names(x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"])))
+    names = certificates.names(x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"])))
     assert {"192.0.2.1", "203.0.113.1"} <= set(names)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from tests.docs import following, markdown
 from tests.docs.following import Surroundings
 from tests.docs.markdown import Block
@@ -18,7 +18,9 @@ from tools import programs
 from tools.conformance import GUIDE_RELEASES
 
 TUTORIAL = "docs/tutorial.md"
-CA_BUNDLE = issuer.certificate_pem(issuer.new_authority(issuer.new_key(), now=time.time()).certificate)
+CA_BUNDLE = certificates.certificate_pem(
+    certificates.new_authority(certificates.new_key(), now=time.time()).certificate
+)
 SERVERS = {
     "name": ("paris.example.com", "https://paris.example.com"),
     "name-and-port": ("paris.example.com:6443", "https://paris.example.com:6443"),

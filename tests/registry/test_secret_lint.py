@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
-from clusterregistry.apimachinery.meta.private_keys import is_private_key
+from clusterregistry.apimachinery.credentials import is_private_key
 from clusterregistry.registry.cluster import secret_lint
 from clusterregistry.registry.cluster.credential_patterns import credential_in
 from clusterregistry.registry.cluster.secret_lint import inspect

@@ -15,8 +15,8 @@ from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.health import Check
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
+from clusterregistry.apiserver.reviews.authentication import TokenSource
 from clusterregistry.apiserver.reviews.interface import Review
-from clusterregistry.apiserver.reviews.token_review import TokenSource
 from clusterregistry.registry import catalog
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def _asked_elsewhere(
     if oidc.settings(options.oidc) is None and not any(files):
         return (), {}
     # Only here, and above: what talks to others takes its time to import, and most servers ask nobody.
-    from clusterregistry.apiserver import remote_auth  # noqa: PLC0415
+    from clusterregistry.apiserver import delegated_auth  # noqa: PLC0415
 
-    others = await remote_auth.connect(options, stack)
+    others = await delegated_auth.connect(options, stack)
     return others.tokens, others.modes

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.authn.certificates import Authorities, certificates_in
 from clusterregistry.apiserver.authn.request_header import FrontProxy, ProxyHeaders
 from clusterregistry.apiserver.filters.authentication import usual_headers
@@ -14,7 +15,6 @@ from clusterregistry.apiserver.hostcluster.authentication_config import Authenti
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.live_tls import FurtherAuthorities, LiveTls, Loaded
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from clusterregistry.apiserver.audit.counts import Counts
-from clusterregistry.apiserver.audit.levels import Level
+from clusterregistry.apiserver.audit.settings import Counts, Level
 from clusterregistry.apiserver.authn.token_file import Reloads
 from clusterregistry.apiserver.metrics import LABELS, Measures, RequestMetrics
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvloop
 
-from clusterregistry.apimachinery.startup import StartupProblem
+from clusterregistry.apimachinery.operator_error import CertificateError, StartupProblem
 from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.client_ca import HostsWord, tell
 from clusterregistry.apiserver.fd_limit import room_for
@@ -28,7 +28,6 @@ from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.serving import ServingOptions
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_current
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager

@@ -18,7 +18,7 @@ from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.http.response import Answer, Response
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.audit.counts import Counts
+    from clusterregistry.apiserver.audit.settings import Counts
 
 _VERBS = {
     "get": "GET",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.apimachinery import file_errors
+from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.options import CompletedOptions
@@ -17,7 +17,7 @@ from clusterregistry.apiserver.registry.broadcaster import Hub
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.compaction import MonotonicClock, keep_compacting
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -78,13 +78,13 @@ async def _open_sqlite(path: Path) -> Storage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        message, remedy = file_errors.explain(path.parent, error, action="made")
+        message, remedy = operator_error.explain(path.parent, error, action="made")
         raise StorageUnavailable(message, remedy=remedy) from None
     return await SQLiteStorage.open(path)
 
 
 async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> Kept:
-    prefix = keys.prefix_of(resource.group, resource.plural)
+    prefix = interface.prefix_of(resource.group, resource.plural)
     structural = Structural(resource.stored_as.schema)
     codec = StorageCodec(resource, structural)
     cacher = await Cacher.open(backend, prefix, present=codec.decode, present_own=presented)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clusterregistry import __version__
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver import auth, resource_storage
-from clusterregistry.apiserver.audit.counts import Counts
+from clusterregistry.apiserver.audit.settings import Counts
 from clusterregistry.apiserver.auth import Deciders
 from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
@@ -25,17 +25,17 @@ from clusterregistry.apiserver.endpoints.request_scope import Scope, ownerships
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review_scope
 from clusterregistry.apiserver.endpoints.watch import WatchSettings
 from clusterregistry.apiserver.filters import chain
-from clusterregistry.apiserver.filters.fairness import Seats
+from clusterregistry.apiserver.filters.in_flight import Seats
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.registry.admission import Admission
 from clusterregistry.apiserver.registry.broadcaster import Hub
 from clusterregistry.apiserver.registry.rbac import escalation
+from clusterregistry.apiserver.registry.rbac.bootstrap import Keeper
 from clusterregistry.apiserver.registry.rbac.controller import kept_up
-from clusterregistry.apiserver.registry.rbac.server_writer import Keeper
 from clusterregistry.apiserver.registry.resource import Definition
+from clusterregistry.apiserver.registry.strategy import Admission
 from clusterregistry.apiserver.resource_storage import Kept, now
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.registry.rbac.clusterrole import cluster_role_resource
-from clusterregistry.apiserver.registry.rbac.clusterrolebinding import cluster_role_binding_resource
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
+from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews, TokenSource
+from clusterregistry.apiserver.reviews.authorization import (
+    SelfSubjectAccessReviews,
+    SelfSubjectRulesReviews,
+    SubjectAccessReviews,
+)
 from clusterregistry.apiserver.reviews.interface import Review
-from clusterregistry.apiserver.reviews.self_subject import SelfSubjectReviews
-from clusterregistry.apiserver.reviews.self_subject_access import SelfSubjectAccessReviews
-from clusterregistry.apiserver.reviews.self_subject_rules import SelfSubjectRulesReviews
-from clusterregistry.apiserver.reviews.subject_access import SubjectAccessReviews
-from clusterregistry.apiserver.reviews.token_review import TokenReviews, TokenSource
 from clusterregistry.registry.cluster import cluster_resource
 
 

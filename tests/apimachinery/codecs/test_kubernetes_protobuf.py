@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.codecs import DecodeError
-from clusterregistry.apimachinery.codecs.kubernetes_messages import CLASSES, KINDS
-from clusterregistry.apimachinery.codecs.kubernetes_protobuf import MAGIC, decode, encode
+from clusterregistry.apimachinery.codecs.protobuf_codec import MAGIC, decode, encode
+from clusterregistry.apimachinery.codecs.protobuf_messages import CLASSES, KINDS
 
 RECORDED = json.loads((Path(__file__).parent / "kubernetes_bodies.json").read_text())
 """Bodies that kubectl sent and kube-apiserver answered, with what they said in JSON (null left out)."""

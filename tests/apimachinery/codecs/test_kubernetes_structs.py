@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apimachinery.codecs.kubernetes_structs import conform
+from clusterregistry.apimachinery.codecs.native_structs import conform
 from clusterregistry.apimachinery.meta.json_types import ShapeError
 
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}

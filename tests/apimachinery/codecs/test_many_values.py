@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from clusterregistry.apimachinery.codecs import DecodeError, json_codec, kubernetes_protobuf, yaml_codec
+from clusterregistry.apimachinery.codecs import DecodeError, json_codec, protobuf_codec, yaml_codec
 from clusterregistry.apimachinery.codecs.decoded import MAX_VALUES
 from tests.apimachinery.codecs.memory import little_memory
 from tools.hostile_cases import message, review_in_protobuf
@@ -69,22 +69,22 @@ def field_set(document: bytes) -> bytes:
 )
 def test_protobuf_of_too_many_values_is_refused_before_it_is_parsed(body: bytes) -> None:
     with little_memory(), pytest.raises(DecodeError, match=TOO_MANY):
-        kubernetes_protobuf.decode(body)
+        protobuf_codec.decode(body)
 
 
 def test_as_many_as_allowed_are_read_from_protobuf() -> None:
     count = MAX_VALUES // 2 - 10
-    spec = kubernetes_protobuf.decode(requirements(count)).value["spec"]
+    spec = protobuf_codec.decode(requirements(count)).value["spec"]
     assert len(spec["resourceAttributes"]["labelSelector"]["requirements"]) == count
 
 
 def test_a_large_protobuf_of_few_values_is_read() -> None:
     text = b"[{,:" * 200_000
-    assert kubernetes_protobuf.decode(metadata(message(1, text))).value["metadata"]["name"] == text.decode()
+    assert protobuf_codec.decode(metadata(message(1, text))).value["metadata"]["name"] == text.decode()
 
 
 @pytest.mark.parametrize("end", [b"\x12", b"\x12\xff", b"\x12\x05a", b"\x17", b"\xff" * 11])
 def test_large_protobuf_that_is_cut_off_is_malformed(end: bytes) -> None:
     body = review_in_protobuf(message(METADATA, message(1, b"a" * 500_000)) + end)
     with pytest.raises(DecodeError, match="malformed or cut off"):
-        kubernetes_protobuf.decode(body)
+        protobuf_codec.decode(body)

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterregistry.apimachinery.fieldmanager.conflicts import conflicts_error
-from clusterregistry.apimachinery.fieldmanager.errors import Conflict
+from clusterregistry.apimachinery.fieldmanager.errors import Conflict, conflicts_error
 from clusterregistry.apimachinery.fieldmanager.managed_fields import Identity
 
 V1 = "example.com/v1"

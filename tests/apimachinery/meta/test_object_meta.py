@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.meta import object_meta
 from clusterregistry.apimachinery.meta.object_meta import MetadataError, decode, deduplicate_owner_references
-from clusterregistry.apimachinery.schema.metadata_fast_path import is_usual
+from clusterregistry.apimachinery.schema.fast_path import is_usual
 from tests.apimachinery import json_values
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}

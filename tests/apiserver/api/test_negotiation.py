@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusterregistry.apimachinery.codecs import kubernetes_protobuf
+from clusterregistry.apimachinery.codecs import protobuf_codec
 from tests.apiserver.api.clients import Answer, Client
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, cluster, path_of
 
@@ -323,11 +323,11 @@ def test_the_ids_of_requests_do_not_tell_how_many_others_make(client: Client) ->
 def test_a_kind_of_our_own_has_no_protobuf_but_its_errors_have(client: Client) -> None:
     answer = accepting(client, PROTOBUF)
     assert (answer.status, answer.header("Content-Type")) == (406, PROTOBUF)
-    status = kubernetes_protobuf.decode(answer.body).value
+    status = protobuf_codec.decode(answer.body).value
     assert (status["kind"], status["reason"], status["code"]) == ("Status", "NotAcceptable", 406)
     assert accepting(client, f"{PROTOBUF},{JSON}", path_of("nobody")).header("Content-Type") == PROTOBUF
 
 
 def test_a_body_in_protobuf_is_not_taken_for_a_kind_of_our_own(client: Client) -> None:
-    body = kubernetes_protobuf.encode({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"})
+    body = protobuf_codec.encode({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"})
     client.post(CLUSTERS, body, headers={"Content-Type": PROTOBUF}).refused(415, "UnsupportedMediaType")

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.audit import policy_file
-from clusterregistry.apiserver.audit.default_policy import DEFAULT_POLICY
-from clusterregistry.apiserver.audit.levels import Level
-from clusterregistry.apiserver.audit.policy import NOTHING
+from clusterregistry.apiserver.audit.policy import DEFAULT_POLICY, NOTHING
+from clusterregistry.apiserver.audit.settings import Level
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
 from clusterregistry.apiserver.endpoints import request_info
 from tests.apiserver.api.objects import CLUSTERS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.audit.log_file import LogFile, StandardOutput
+from clusterregistry.apiserver.audit.backend import LogFile, StandardOutput
 from clusterregistry.apiserver.audit.settings import Rotation
 
 NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)

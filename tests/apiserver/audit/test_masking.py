@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.meta.credential_names import ENDINGS, names_credential
+from clusterregistry.apimachinery.credentials import ENDINGS, names_credential
 from clusterregistry.apiserver.audit.redaction import LONGEST_TEXT, MASK, Masker
 from clusterregistry.registry.cluster.credential_patterns import credential_in
 from clusterregistry.registry.cluster.secret_lint import inspect

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.audit.levels import Level
 from clusterregistry.apiserver.audit.policy import NOTHING, Policy, Recording, Resources, Rule
+from clusterregistry.apiserver.audit.settings import Level
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo

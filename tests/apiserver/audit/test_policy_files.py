@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.audit.levels import Level
 from clusterregistry.apiserver.audit.policy import Recording, Resources, Rule
 from clusterregistry.apiserver.audit.policy_file import PolicyError, load
+from clusterregistry.apiserver.audit.settings import Level
 
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 

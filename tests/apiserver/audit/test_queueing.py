@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from clusterregistry.apiserver.audit.counts import Counts
 from clusterregistry.apiserver.audit.event_queue import Queue
-from clusterregistry.apiserver.audit.settings import Limits
+from clusterregistry.apiserver.audit.settings import Counts, Limits
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 
 PATIENCE = 30.0

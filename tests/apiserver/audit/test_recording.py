@@ -13,9 +13,8 @@ import pytest
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver import server as app
-from clusterregistry.apiserver.audit.counts import Counts
-from clusterregistry.apiserver.audit.levels import Level
 from clusterregistry.apiserver.audit.policy import Policy, Recording, Rule
+from clusterregistry.apiserver.audit.settings import Counts, Level
 from clusterregistry.apiserver.audit.trail import Audit, Event
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.filters import audit, audit_failed_authn, authentication

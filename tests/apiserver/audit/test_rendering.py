@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.codecs import kubernetes_protobuf
+from clusterregistry.apimachinery.codecs import protobuf_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.audit import bodies
+from clusterregistry.apiserver.audit import trail as bodies
 from clusterregistry.apiserver.audit.event import Renderer
-from clusterregistry.apiserver.audit.levels import REQUEST_RECEIVED, RESPONSE_COMPLETE, Level, Stage
 from clusterregistry.apiserver.audit.redaction import MASK, Masker
+from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, RESPONSE_COMPLETE, Level, Stage
 from clusterregistry.apiserver.audit.trail import LARGEST_NAMING_BODY, Event, Trail
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Decision, Verdict
@@ -271,7 +271,7 @@ def test_what_was_sent_is_no_name_unless_it_is_one() -> None:
 
 def test_bodies_in_protobuf_are_told_as_json() -> None:
     review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}}
-    encoded = kubernetes_protobuf.encode(review)
+    encoded = protobuf_codec.encode(review)
     request = Sent(
         "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=encoded, content_type=PROTOBUF.decode()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.audit.source_addresses import source_addresses
+from clusterregistry.apiserver.audit.event import source_addresses
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.apiserver.audit.levels import Level
 from clusterregistry.apiserver.audit.policy import Recording
+from clusterregistry.apiserver.audit.settings import Level
 from clusterregistry.apiserver.audit.trail import Trail
 from clusterregistry.apiserver.authn.user import User, authenticated
 from clusterregistry.apiserver.endpoints import request_info

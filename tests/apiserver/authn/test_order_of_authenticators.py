@@ -7,11 +7,10 @@ import pytest
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.errors import APIError
-from clusterregistry.apiserver.authn.anonymous import Anonymous
 from clusterregistry.apiserver.authn.bearer import BearerTokens
 from clusterregistry.apiserver.authn.interface import Authenticator, AuthRequest
 from clusterregistry.apiserver.authn.token_file import TokenFile
-from clusterregistry.apiserver.authn.union import Union, in_order
+from clusterregistry.apiserver.authn.union import Anonymous, Union, in_order
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authn.x509 import ClientCertificates
 from tests.apiserver.authn.certificates import CN, END, START, clients, der

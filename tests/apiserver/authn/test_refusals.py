@@ -9,7 +9,7 @@ import pytest
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.bearer import BearerTokens, TokenAuthenticator
-from clusterregistry.apiserver.authn.refused import CredentialRefused
+from clusterregistry.apiserver.authn.interface import CredentialRefused
 from clusterregistry.apiserver.authn.request_header import FrontProxy, ProxyHeaders
 from clusterregistry.apiserver.authn.token_file import TokenFile
 from clusterregistry.apiserver.authn.token_review import TokenReviews

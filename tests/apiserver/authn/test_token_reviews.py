@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.authn import fingerprint, token_review
+from clusterregistry.apiserver.authn import bearer, token_review
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.token_review import TokenReviews, read_review
 from clusterregistry.apiserver.authn.union import in_order
@@ -130,7 +130,7 @@ async def test_an_error_of_the_webhook_is_not_remembered_and_logged_once(
     ]
 
 
-@pytest.mark.parametrize("token", ["é", "x" * (fingerprint.MAX_TOKEN + 1)])
+@pytest.mark.parametrize("token", ["é", "x" * (bearer.MAX_TOKEN + 1)])
 def test_what_cannot_be_a_token_is_not_asked_about(hook: Hook, token: str) -> None:
     assert TokenReviews(hook, seconds=60).user_of(token) is None
 

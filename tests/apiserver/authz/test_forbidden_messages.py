@@ -6,8 +6,8 @@ import pytest
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.authz.forbidden import forbidden, forbidden_message
 from clusterregistry.apiserver.authz.interface import NO_OPINION, Attributes, Decision, Verdict
-from clusterregistry.apiserver.authz.messages import forbidden, forbidden_message
 
 
 def attributes(**changes: Any) -> Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from clusterregistry.apiserver.authn.user import MASTERS, authenticated
-from clusterregistry.apiserver.authz.always import AlwaysAllow, AlwaysDeny
 from clusterregistry.apiserver.authz.interface import (
     NO_OPINION,
     Attributes,
@@ -14,8 +13,8 @@ from clusterregistry.apiserver.authz.interface import (
     RuleLister,
     UserRules,
 )
-from clusterregistry.apiserver.authz.privileged_groups import PrivilegedGroups
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
+from clusterregistry.apiserver.authz.modes import AlwaysAllow, AlwaysDeny, PrivilegedGroups
+from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, policy_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER
 from clusterregistry.apiserver.authz.interface import Attributes, PathRule
-from clusterregistry.apiserver.authz.open_paths import OpenPaths
+from clusterregistry.apiserver.authz.modes import OpenPaths
 
 OPEN = OpenPaths("/healthz", "/livez")
 

@@ -8,8 +8,7 @@ import pytest
 from clusterregistry.apiserver.authn.user import authenticated
 from clusterregistry.apiserver.authz import modes, visible_names
 from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Decision, Verdict
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
-from clusterregistry.apiserver.authz.rbac.policy import Policy
+from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.visible_names import Visibility
 from tests.apiserver.authz.rbac.policies import a_rule, asking, bound, policy_of

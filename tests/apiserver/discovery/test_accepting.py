@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.discovery import negotiation
+from clusterregistry.apiserver.discovery import documents
 
 OFFERED = ["application/json", "application/x-proto"]
 
@@ -25,4 +25,4 @@ OFFERED = ["application/json", "application/x-proto"]
     ],
 )
 def test_the_best_clause_that_matches_decides(accept: str, expected: str | None) -> None:
-    assert negotiation.preferred(accept, OFFERED) == expected
+    assert documents.preferred(accept, OFFERED) == expected

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from clusterregistry.apiserver.discovery import aggregated, negotiation
+from clusterregistry.apiserver.discovery import aggregated, documents
 from tests.apiserver.discovery.examples import GROUP, RESOURCES
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -97,4 +97,4 @@ def test_the_document_names_its_form_and_is_tagged_with_its_digest() -> None:
     ],
 )
 def test_the_accept_header_decides_on_the_form(accept: str, version: str | None) -> None:
-    assert negotiation.aggregated_version(accept, aggregated.VERSIONS) == version
+    assert documents.aggregated_version(accept, aggregated.VERSIONS) == version

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from clusterregistry.apimachinery.schema.schemas import Array, Object, Schema, String
-from clusterregistry.apiserver.discovery.named_schemas import Reference
+from clusterregistry.apiserver.discovery.definitions import Reference
 from clusterregistry.apiserver.discovery.openapi_schema import V2, V3, rendered
 from tests.apiserver.discovery.examples import WIDGET_SCHEMA
 

@@ -10,8 +10,7 @@ import yaml
 
 from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
-from clusterregistry.apiserver.registry.rbac.clusterrole import cluster_role_resource
-from clusterregistry.apiserver.registry.rbac.clusterrolebinding import cluster_role_binding_resource
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.registry.cluster import cluster_resource
 
 RBAC_SCHEMAS = Path(__file__).parent / "rbac_schemas.json"

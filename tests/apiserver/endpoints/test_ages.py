@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.endpoints.human_duration import NONE, Ages, human_duration, rounded, seconds_of
+from clusterregistry.apiserver.endpoints.table import NONE, Ages, human_duration, rounded, seconds_of
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
-from clusterregistry.apiserver.endpoints.options import WriteOptions
+from clusterregistry.apiserver.endpoints.options import WriteOptions, field_manager
 from clusterregistry.apiserver.http.request import Request
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.http.header_names import HeaderNames
+from clusterregistry.apiserver.http.request import HeaderNames
 from tests.apiserver.server.requests import BareRequest
 
 REMOTE = HeaderNames(("x-remote-user", "x-remote-group"), beginnings=("x-remote-extra-", "x-more-"))

@@ -16,11 +16,9 @@ from clusterregistry.apiserver.endpoints.encoding import list_response
 from clusterregistry.apiserver.endpoints.negotiation import METADATA_LIST, TABLE, YAML, Representation
 from clusterregistry.apiserver.endpoints.request_scope import Scope
 from clusterregistry.apiserver.registry.list import Listed
-from clusterregistry.apiserver.registry.object_view import labels_of
-from clusterregistry.apiserver.registry.rbac.clusterrole import cluster_role_resource
-from clusterregistry.apiserver.registry.rbac.clusterrolebinding import cluster_role_binding_resource
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.storage.interface import KeyValue
-from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.apiserver.storage.object_bytes import labels_of, presented, to_stored
 from clusterregistry.registry.cluster import cluster_resource
 
 STORED = cluster_resource("off")

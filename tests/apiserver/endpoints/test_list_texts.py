@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
-from clusterregistry.apiserver.endpoints.list_text import pretty_list, yaml_list
+from clusterregistry.apiserver.endpoints.list_encoding import pretty_list, yaml_list
 from tests.apimachinery.codecs.memory import little_memory
 
 ITEMS: list[Any] = [

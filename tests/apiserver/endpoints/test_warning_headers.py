@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.warnings_header import WarningRecorder
+from clusterregistry.apiserver.http.request import WarningRecorder
 
 
 def headers(*texts: str) -> list[bytes]:

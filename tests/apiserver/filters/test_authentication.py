@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import BASE, CLUSTERS, path_of
@@ -61,10 +61,10 @@ def test_a_bad_token_does_not_spoil_a_good_certificate(program: Program) -> None
 
 def test_a_certificate_of_a_strangers_authority_opens_nothing(program: Program, tmp_path: Path) -> None:
     now = time.time()
-    authority, key = issuer.new_authority(issuer.new_key(), now=now), issuer.new_key()
-    pem = issuer.client_certificate(authority, key, user="admin", group="system:masters", now=now)
+    authority, key = certificates.new_authority(certificates.new_key(), now=now), certificates.new_key()
+    pem = certificates.client_certificate(authority, key, user="admin", group="system:masters", now=now)
     (tmp_path / "crt").write_bytes(pem)
-    (tmp_path / "key").write_bytes(issuer.key_pem(key))
+    (tmp_path / "key").write_bytes(certificates.key_pem(key))
     with program.client(presenting(program, tmp_path / "crt", tmp_path / "key")) as client:
         try:
             answer = client.get(CLUSTERS, headers=NO_TOKEN)

@@ -11,7 +11,7 @@ import pytest
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import authenticated
 from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Authorizer, Decision
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
+from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.filters import authorization

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.meta.errors import APIError
-from clusterregistry.apiserver.filters import fairness
-from clusterregistry.apiserver.filters.fairness import Bodies, Seats
+from clusterregistry.apiserver.filters import in_flight
+from clusterregistry.apiserver.filters.in_flight import Bodies, Seats
 
 
 class Room:
@@ -64,17 +64,17 @@ async def test_free_seats_go_to_the_waiting_users_in_turn() -> None:
 
 async def test_who_has_too_many_waiting_is_sent_away_and_nobody_else() -> None:
     room = Room(1)
-    await room.arrive(*["noisy"] * (1 + fairness.PER_USER + 3), "ann")
+    await room.arrive(*["noisy"] * (1 + in_flight.PER_USER + 3), "ann")
     assert room.refused == ["noisy"] * 3
     assert room.refusals == {(429, "TooManyRequests", 1)}
     await room.leave(2)
     assert room.seated == ["noisy", "noisy", "ann"]
-    await room.leave(fairness.PER_USER)
+    await room.leave(in_flight.PER_USER)
     assert room.seats.waiting == 0
 
 
 async def test_there_is_an_end_to_all_waiting_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fairness, "IN_ALL", 3)
+    monkeypatch.setattr(in_flight, "IN_ALL", 3)
     room = Room(1)
     await room.arrive("a", "b", "c", "d", "e")
     assert room.refused == ["e"]

@@ -10,7 +10,7 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import MASTERS, User
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.filters import in_flight
-from clusterregistry.apiserver.filters.fairness import Seats
+from clusterregistry.apiserver.filters.in_flight import Seats
 from clusterregistry.apiserver.filters.interface import answered
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.authn.refused import CredentialRefused
-from clusterregistry.apiserver.filters.refused_credentials import MAX_LINES, RefusedCredentials
+from clusterregistry.apiserver.authn.interface import CredentialRefused
+from clusterregistry.apiserver.filters.authentication import MAX_LINES, RefusedCredentials
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.server.programs import Program
 
@@ -92,7 +92,7 @@ def test_the_server_logs_it_at_the_default_level_without_the_token(tmp_path: Pat
         lines = [line for line in program.logged().splitlines() if "refused a" in line]
     assert 1 <= len(lines) < 40
     assert lines[0].endswith(
-        "WARNING clusterregistry.apiserver.filters.refused_credentials: "
+        "WARNING clusterregistry.apiserver.filters.authentication: "
         "refused a bearer token: the token file does not have it, from 127.0.0.1"
     )
     assert "verysecret" not in program.logged()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.startup import StartupProblem
+from clusterregistry.apimachinery.operator_error import StartupProblem
 from clusterregistry.apiserver.hostcluster import access
 from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, Objects, Reviews, for_users
 from clusterregistry.apiserver.hostcluster.in_cluster import InCluster, in_cluster

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
@@ -99,16 +99,16 @@ class Served:
 @functools.cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """TLS for a server, and for those who trust it."""
-    now, key = time.time(), issuer.new_key()
-    authority = issuer.new_authority(issuer.new_key(), now=now)
+    now, key = time.time(), certificates.new_key()
+    authority = certificates.new_authority(certificates.new_key(), now=now)
     with tempfile.TemporaryDirectory() as directory:
         certificate = Path(directory) / "both"
-        pem = issuer.serving_certificate(authority, key, names=("127.0.0.1",), now=now)
-        certificate.write_bytes(pem + issuer.key_pem(key))
+        pem = certificates.serving_certificate(authority, key, names=("127.0.0.1",), now=now)
+        certificate.write_bytes(pem + certificates.key_pem(key))
         serving_context = server_context(
             certificate=certificate, key=certificate, client_cas=(), minimum="VersionTLS13"
         )
-    trusted = issuer.certificate_pem(authority.certificate).decode()
+    trusted = certificates.certificate_pem(authority.certificate).decode()
     return serving_context, ssl.create_default_context(cadata=trusted)
 
 

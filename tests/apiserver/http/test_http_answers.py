@@ -10,10 +10,10 @@ import time
 import pytest
 
 from clusterregistry.apiserver.http import response_writer, server
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.request_body import Incoming
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.http.transport import Wire
 from clusterregistry.apiserver.registry.watcher import Outlet
 from tests.apiserver.http.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
 

@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.request import ClientGoneError, Request
 from clusterregistry.apiserver.http.request_body import Incoming
 from clusterregistry.apiserver.http.response import Answer, text_response
+from clusterregistry.apiserver.http.transport import Wire
 from tests.apiserver.http.http_servers import PATIENCE, Conversation, body, get, path, post, serving, within
 
 CHUNKED = "Transfer-Encoding: chunked"

@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from clusterregistry.apiserver import fd_limit
-from clusterregistry.apiserver.http.connection_limit import Places, holder_of
+from clusterregistry.apiserver.http.listener import Places, holder_of
 
 
 def taken_by(places: Places, holder: str, tries: int) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.http import failed_handshakes
-from clusterregistry.apiserver.http.failed_handshakes import Refusals
-from clusterregistry.apiserver.pki.handshake import MAX_DISCARDED, MAX_ISSUER, PLAIN_HTTP_ANSWER, Refusal, ServerSide
+from clusterregistry.apiserver.http import listener
+from clusterregistry.apiserver.http.listener import Refusals
+from clusterregistry.apiserver.pki.tls import MAX_DISCARDED, MAX_ISSUER, PLAIN_HTTP_ANSWER, Refusal, ServerSide
 from tests.apiserver.server.authorities import Holder, root
 from tests.apiserver.server.programs import Program
 from tests.system.e2e import real_programs
@@ -182,13 +182,13 @@ def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCapture
     kept = Refusals(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        for number in range(3 * failed_handshakes.MAX_REMEMBERED):
+        for number in range(3 * listener.MAX_REMEMBERED):
             kept.refuse(refusal_of(number), client=ours, address="10.0.0.1")
-        assert len(caplog.messages) == failed_handshakes.MAX_LINES
-        for number in range(3 * failed_handshakes.MAX_REMEMBERED):
+        assert len(caplog.messages) == listener.MAX_LINES
+        for number in range(3 * listener.MAX_REMEMBERED):
             clock.now += 61.0
             kept.refuse(refusal_of(number), client=ours, address="10.0.0.1")
-    assert len(kept._logged) == failed_handshakes.MAX_REMEMBERED
+    assert len(kept._logged) == listener.MAX_REMEMBERED
 
 
 def test_what_goes_on_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.flow_control import Wire
-from clusterregistry.apiserver.http.head_cache import KnownHeads
-from clusterregistry.apiserver.http.header_names import HeaderNames
-from clusterregistry.apiserver.http.parser import RequestReader
+from clusterregistry.apiserver.http.parser import KnownHeads, RequestReader
+from clusterregistry.apiserver.http.request import HeaderNames
 from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.transport import Wire
 
 HOST = "Host: registry\r\n"
 HEADERS = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.parser import RequestReader
+from clusterregistry.apiserver.http.transport import Wire
 from tests.apiserver.http.http_servers import get, path, serving
 
 HOST = "Host: registry\r\n"

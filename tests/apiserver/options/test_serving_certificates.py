@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, checks, load
 
 
@@ -75,8 +75,8 @@ def test_as_many_of_the_longest_names_as_allowed_fit_into_one_message_of_tls(fil
     names = [f"{longest}.{number:03}a" for number in range(checks.MAX_CERTIFICATE_NAMES)]
     assert {len(name) for name in names} == {253}
     given = loaded(files, *(f"--tls-san={name}" for name in names)).serving.tls_san
-    authority = issuer.new_authority(issuer.new_key(), now=0)
-    certificate = issuer.serving_certificate(authority, issuer.new_key(), names=given, now=0)
+    authority = certificates.new_authority(certificates.new_key(), now=0)
+    certificate = certificates.serving_certificate(authority, certificates.new_key(), names=given, now=0)
     # The most that Go takes before 1.22; OpenSSL takes 100 KiB.
     assert len(ssl.PEM_cert_to_DER_cert(certificate.decode())) < 64 * 1024
 

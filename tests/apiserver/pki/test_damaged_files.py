@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import files, provision
-from clusterregistry.apiserver.pki.errors import CertificateError
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apiserver.pki.files import Layout
 from tests.apiserver.pki.wants import DAY, NOW, contents, layout_in, wanted
 
 Damage = Callable[[Layout, Layout], object]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.pki.sans import serving_names
+from clusterregistry.apiserver.pki.provision import serving_names
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.own_certificate import ServerAuthorities, server_authorities
 from clusterregistry.apiserver.pki.provision import Ensured
 from tests.apiserver.pki.own_certificates import own, self_signed, serving

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
-from clusterregistry.apimachinery.certificates.issuer import Authority
+from clusterregistry.apimachinery import certificates
+from clusterregistry.apimachinery.certificates import Authority
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import live_tls, provision
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.live_tls import FurtherAuthorities, LiveTls, Loaded, TlsFiles, keep_current
 from clusterregistry.apiserver.pki.tls import server_context
 from tests.apiserver.pki.handshakes import shake_hands
@@ -41,22 +41,22 @@ class Folder:
 
     def write(self) -> None:
         """Writes a new serving certificate, and the authorities."""
-        key = issuer.new_key()
-        signed = issuer.serving_certificate(self.serving, key, names=("localhost",), now=time.time())
+        key = certificates.new_key()
+        signed = certificates.serving_certificate(self.serving, key, names=("localhost",), now=time.time())
         self.names.certificate.write_bytes(signed)
-        self.names.key.write_bytes(issuer.key_pem(key))
-        self.names.client_cas[0].write_bytes(issuer.certificate_pem(self.clients.certificate))
-        self.names.proxy_cas[0].write_bytes(issuer.certificate_pem(self.proxies.certificate))
+        self.names.key.write_bytes(certificates.key_pem(key))
+        self.names.client_cas[0].write_bytes(certificates.certificate_pem(self.clients.certificate))
+        self.names.proxy_cas[0].write_bytes(certificates.certificate_pem(self.proxies.certificate))
 
     def client(self, signer: Authority | None = None) -> ssl.SSLContext:
         """Somebody who trusts the server as it is on disk, and may have a certificate."""
-        trusted = issuer.certificate_pem(self.serving.certificate).decode()
+        trusted = certificates.certificate_pem(self.serving.certificate).decode()
         context = ssl.create_default_context(cadata=trusted)
         if signer is not None:
-            key = issuer.new_key()
-            pem = issuer.client_certificate(signer, key, user="jane", group="devs", now=time.time())
+            key = certificates.new_key()
+            pem = certificates.client_certificate(signer, key, user="jane", group="devs", now=time.time())
             path = self.directory / "client.pem"
-            path.write_bytes(pem + issuer.key_pem(key))
+            path.write_bytes(pem + certificates.key_pem(key))
             context.load_cert_chain(path)
         return context
 
@@ -65,7 +65,7 @@ _made = iter(range(1_000_000))
 
 
 def authority() -> Authority:
-    return issuer.new_authority(issuer.new_key(), now=time.time() - next(_made))
+    return certificates.new_authority(certificates.new_key(), now=time.time() - next(_made))
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_authorities_come_and_go(folder: Folder, live: LiveTls, kind: str) -> No
     with pytest.raises(ssl.SSLError):
         shake_hands(live.context, of_old, "localhost")
     pem = {"clients": live.loaded.client_cas, "proxies": live.loaded.proxy_cas}[kind]
-    assert pem == issuer.certificate_pem(new.certificate).decode()
+    assert pem == certificates.certificate_pem(new.certificate).decode()
 
 
 def test_the_switch_of_a_link_is_noticed(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_what_cannot_be_used_leaves_the_former_in_use_and_is_said_once(
 
 def test_a_key_of_another_certificate_is_not_used(folder: Folder, live: LiveTls) -> None:
     before = on_disk(folder.names.certificate)
-    folder.names.key.write_bytes(issuer.key_pem(issuer.new_key()))
+    folder.names.key.write_bytes(certificates.key_pem(certificates.new_key()))
     assert not live.look()
     assert served(live, folder.client()) == before
 
@@ -327,7 +327,7 @@ def test_the_files_are_looked_at_often_and_certificates_renewed_long_before_they
 def test_authorities_that_are_in_no_file_come_and_go(folder: Folder, live: LiveTls) -> None:
     further = authority()
     client = folder.client(further)
-    pem = issuer.certificate_pem(further.certificate).decode()
+    pem = certificates.certificate_pem(further.certificate).decode()
     live.trust_also(FurtherAuthorities(origin="elsewhere", proxies=pem))
     shake_hands(live.context, client, "localhost")
     assert pem in live.loaded.proxy_cas

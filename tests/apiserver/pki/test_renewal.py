@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.provision import Ensured
 from tests.apiserver.pki.own_certificates import own, self_signed
 from tests.apiserver.pki.test_first_and_later_starts import certificate, names_of

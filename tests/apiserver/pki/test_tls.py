@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
-from clusterregistry.apiserver.pki.errors import CertificateError
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.pki.tls import CIPHER_SUITES, read_bundle, server_context
 from tests.apiserver.pki import handshakes
 from tests.apiserver.pki.wants import layout_in, wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.pki.provision import Wanted
 
 NOW = 1_800_000_000.0

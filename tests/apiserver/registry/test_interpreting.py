@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterregistry.apiserver.registry.storage_errors import api_error
+from clusterregistry.apiserver.registry.errors import api_error
 from clusterregistry.apiserver.storage import errors as storage_errors
 from clusterregistry.apiserver.storage.errors import StorageError
 

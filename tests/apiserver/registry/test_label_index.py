@@ -15,11 +15,10 @@ from clusterregistry.apimachinery.meta.label_selectors import parse_label_select
 from clusterregistry.apiserver.registry import label_index
 from clusterregistry.apiserver.registry.label_index import MOST_LABELS
 from clusterregistry.apiserver.registry.list import EXACT, Listed, ListOptions, list_objects
-from clusterregistry.apiserver.registry.object_view import labels_of, name_of
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.interface import Page, Storage
-from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.apiserver.storage.object_bytes import labels_of, name_of, presented, to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from clusterregistry.registry.cluster import cluster_resource
 from tests.apiserver.storage.lagging import Lagging

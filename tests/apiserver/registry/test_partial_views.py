@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Change
+from clusterregistry.apiserver.registry.feed import PartialView
 from clusterregistry.apiserver.registry.list import ListOptions
-from clusterregistry.apiserver.registry.object_view import name_of
-from clusterregistry.apiserver.registry.visible_set import PartialView
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
-from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.apiserver.storage.object_bytes import name_of, presented, to_stored
 
 NAMES = "abcd"
 ALL = st.none()

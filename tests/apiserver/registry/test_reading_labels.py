@@ -7,16 +7,18 @@ from typing import Any
 import orjson
 import pytest
 
-from clusterregistry.apiserver.registry.object_view import (
+from clusterregistry.apiserver.storage.interface import KeyValue
+from clusterregistry.apiserver.storage.object_bytes import (
+    at_revision,
     decoded,
     decoded_to_read,
     labels_of,
     metadata_of,
     metadata_size,
+    presented,
     size_of,
+    to_stored,
 )
-from clusterregistry.apiserver.storage.interface import KeyValue
-from clusterregistry.apiserver.storage.object_bytes import at_revision, presented, to_stored
 
 LABELS = {"env": "prod", "app.kubernetes.io/name": "", "labels": "metadata"}
 TRICKY = '"labels":{"not":"this"},"managedFields":[{"metadata":{"uid":"}'

@@ -10,11 +10,10 @@ import pytest
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
-from clusterregistry.apiserver.registry.object_view import Object, decoded
 from clusterregistry.apiserver.registry.store import Store, Written
 from clusterregistry.apiserver.storage.errors import StorageUnavailable, ValueTooLarge
 from clusterregistry.apiserver.storage.interface import KeyValue
-from clusterregistry.apiserver.storage.object_bytes import presented
+from clusterregistry.apiserver.storage.object_bytes import Object, decoded, presented
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from clusterregistry.registry.cluster import cluster_resource
 from tests.apiserver.api.objects import HOLD, cluster

@@ -10,14 +10,20 @@ import orjson
 import pytest
 
 from clusterregistry.apimachinery.schema.structural import Structural
-from clusterregistry.apiserver.registry.object_view import decoded, decoded_to_read, labels_of, metadata_of
-from clusterregistry.apiserver.registry.rbac.clusterrole import cluster_role_resource
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.errors import CorruptObject
 from clusterregistry.apiserver.storage.interface import KeyValue
-from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.apiserver.storage.object_bytes import (
+    decoded,
+    decoded_to_read,
+    labels_of,
+    metadata_of,
+    presented,
+    to_stored,
+)
 from clusterregistry.registry.cluster import cluster_resource
 
 Object = dict[str, Any]
@@ -62,7 +68,7 @@ def codec(resource: Resource) -> StorageCodec:
 
 
 def stored(value: bytes, resource: Resource, *, name: str = "a") -> KeyValue:
-    return KeyValue(keys.prefix_of(resource.group, resource.plural) + name, value, 7)
+    return KeyValue(interface.prefix_of(resource.group, resource.plural) + name, value, 7)
 
 
 def read(value: bytes, *, name: str = "a") -> KeyValue:

@@ -11,12 +11,13 @@ import pytest
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
 from clusterregistry.apiserver.authz.interface import Attributes, Decision, PathRule, ResourceRule, UserRules, Verdict
+from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews
+from clusterregistry.apiserver.reviews.authorization import (
+    SelfSubjectAccessReviews,
+    SelfSubjectRulesReviews,
+    SubjectAccessReviews,
+)
 from clusterregistry.apiserver.reviews.interface import Review
-from clusterregistry.apiserver.reviews.self_subject import SelfSubjectReviews
-from clusterregistry.apiserver.reviews.self_subject_access import SelfSubjectAccessReviews
-from clusterregistry.apiserver.reviews.self_subject_rules import SelfSubjectRulesReviews
-from clusterregistry.apiserver.reviews.subject_access import SubjectAccessReviews
-from clusterregistry.apiserver.reviews.token_review import TokenReviews
 
 JANE = User("jane", "u-1", ("devs", "system:authenticated"), {"scopes": ("view", "edit")})
 

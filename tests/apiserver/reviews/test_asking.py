@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apimachinery.codecs import kubernetes_protobuf
+from clusterregistry.apimachinery.codecs import protobuf_codec
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 
@@ -27,12 +27,12 @@ MAY_I = {
 ENCODE: dict[str, Callable[[dict[str, Any]], bytes]] = {
     JSON: lambda value: json.dumps(value).encode(),
     YAML: lambda value: yaml.safe_dump(value).encode(),
-    PROTOBUF: kubernetes_protobuf.encode,
+    PROTOBUF: protobuf_codec.encode,
 }
 DECODE: dict[str, Callable[[bytes], Any]] = {
     JSON: json.loads,
     YAML: yaml.safe_load,
-    PROTOBUF: lambda body: kubernetes_protobuf.decode(body).value,
+    PROTOBUF: lambda body: protobuf_codec.decode(body).value,
 }
 
 
@@ -47,7 +47,7 @@ def test_a_review_in_every_media_type(client: Client, sent: str, accepted: str) 
 
 def test_managed_fields_do_not_depend_on_the_media_type(local: InProcessClient) -> None:
     """A client that sends protobuf always sends a status too."""
-    body = kubernetes_protobuf.encode({**MAY_I, "status": {"allowed": False}})
+    body = protobuf_codec.encode({**MAY_I, "status": {"allowed": False}})
     fields = [
         local.post(ACCESS, sent, headers={"Content-Type": media_type}).expect(201)["metadata"]["managedFields"][0]
         for sent, media_type in ((body, PROTOBUF), (MAY_I, JSON))
@@ -61,8 +61,8 @@ def test_managed_fields_do_not_depend_on_the_media_type(local: InProcessClient) 
     [
         (b"", "empty data (<empty>)"),
         (b"{}", "expected prefix [107 56 115 0] ({})"),
-        (kubernetes_protobuf.encode(MAY_I)[:-2], "malformed or cut off"),
-        (kubernetes_protobuf.encode({"apiVersion": "v1", "kind": "Status"}), "cannot be handled as a SelfSubject"),
+        (protobuf_codec.encode(MAY_I)[:-2], "malformed or cut off"),
+        (protobuf_codec.encode({"apiVersion": "v1", "kind": "Status"}), "cannot be handled as a SelfSubject"),
     ],
 )
 def test_protobuf_that_is_none_is_a_bad_request(local: InProcessClient, body: bytes, told: str) -> None:
@@ -203,6 +203,6 @@ def test_no_question_is_too_odd_for_an_answer(in_process: InProcess, path: str, 
 
 @given(path=st.sampled_from(ALL), body=st.binary(max_size=64))
 def test_no_bytes_are_too_odd_for_an_answer(in_process: InProcess, path: str, body: bytes) -> None:
-    sent = kubernetes_protobuf.MAGIC + body
+    sent = protobuf_codec.MAGIC + body
     answer = in_process.client().request("POST", path, body=sent, headers={"Content-Type": PROTOBUF})
     assert answer.status in (201, 400, 422), answer.body

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +57,15 @@ class EtcdAuthority:
 def authority_in(directory: Path) -> EtcdAuthority:
     """Makes an authority and its certificates in a directory."""
     now = time.time()
-    authority = issuer.new_authority(issuer.new_key(), now=now)
-    server, client = issuer.new_key(), issuer.new_key()
+    authority = certificates.new_authority(certificates.new_key(), now=now)
+    server, client = certificates.new_key(), certificates.new_key()
     names = ("127.0.0.1", "localhost")
     written = {
-        "ca": issuer.certificate_pem(authority.certificate),
-        "server": issuer.serving_certificate(authority, server, names=names, now=now),
-        "server-key": issuer.key_pem(server),
-        "client": issuer.client_certificate(authority, client, user="registry", group="", now=now),
-        "client-key": issuer.key_pem(client),
+        "ca": certificates.certificate_pem(authority.certificate),
+        "server": certificates.serving_certificate(authority, server, names=names, now=now),
+        "server-key": certificates.key_pem(server),
+        "client": certificates.client_certificate(authority, client, user="registry", group="", now=now),
+        "client-key": certificates.key_pem(client),
     }
     for name, content in written.items():
         (directory / f"{name}.pem").write_bytes(content)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import endpoints
 from clusterregistry.apiserver.storage.etcd.member import Member
@@ -45,14 +45,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
 
 def issue_certificates(directory: Path) -> None:
     """In place of those that are there: with one more, for a client, that expired a year ago."""
-    now, key = time.time(), issuer.new_key()
-    authority = issuer.new_authority(issuer.new_key(), now=now - 3 * YEAR)
+    now, key = time.time(), certificates.new_key()
+    authority = certificates.new_authority(certificates.new_key(), now=now - 3 * YEAR)
     written = {
-        "ca": issuer.certificate_pem(authority.certificate),
-        "server": issuer.serving_certificate(authority, key, names=("127.0.0.1",), now=now),
-        "client": issuer.client_certificate(authority, key, user="registry", group="", now=now),
-        "expired": issuer.client_certificate(authority, key, user="registry", group="", now=now - 2 * YEAR),
-        **dict.fromkeys(("server-key", "client-key"), issuer.key_pem(key)),
+        "ca": certificates.certificate_pem(authority.certificate),
+        "server": certificates.serving_certificate(authority, key, names=("127.0.0.1",), now=now),
+        "client": certificates.client_certificate(authority, key, user="registry", group="", now=now),
+        "expired": certificates.client_certificate(authority, key, user="registry", group="", now=now - 2 * YEAR),
+        **dict.fromkeys(("server-key", "client-key"), certificates.key_pem(key)),
     }
     for name, content in written.items():
         (directory / f"{name}.pem").write_bytes(content)

@@ -15,7 +15,7 @@ import pytest
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.errors import KeyExists, RevisionConflict, StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import messages, writer_lease
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, StatusCode
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
 from clusterregistry.apiserver.storage.interface import KeyValue

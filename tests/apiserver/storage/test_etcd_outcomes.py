@@ -15,8 +15,7 @@ import pytest
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import endpoints, errors, messages, watch_loop, writer_lease
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError
-from clusterregistry.apiserver.storage.etcd.http2.streams import framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, framed
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clusterregistry.apiserver.storage.etcd import messages, transactions
+from clusterregistry.apiserver.storage.etcd import messages, writer
 
 KEY = b"/registry/clusters/a"
 LARGEST = (1 << 63) - 1
@@ -13,7 +13,7 @@ LARGEST = (1 << 63) - 1
 @pytest.mark.parametrize("key", [KEY, b"", b"\xff" * 300])
 def test_a_put_is_the_message_that_protobuf_reads_from_it(key: bytes, size: int, at: int) -> None:
     value = b"x" * size
-    made = transactions.write(key, transactions.put(key, value), at=at)
+    made = writer.write(key, writer.put(key, value), at=at)
     assert messages.TxnRequest.FromString(made) == messages.TxnRequest(
         compare=[messages.modified_at(key, at)],
         success=[{"request_put": {"key": key, "value": value}}],
@@ -22,7 +22,7 @@ def test_a_put_is_the_message_that_protobuf_reads_from_it(key: bytes, size: int,
 
 
 def test_a_deletion_is_too() -> None:
-    made = transactions.write(KEY, transactions.delete(KEY), at=7)
+    made = writer.write(KEY, writer.delete(KEY), at=7)
     assert messages.TxnRequest.FromString(made) == messages.TxnRequest(
         compare=[messages.modified_at(KEY, 7)],
         success=[{"request_delete_range": {"key": KEY}}],
@@ -33,7 +33,7 @@ def test_a_deletion_is_too() -> None:
 def test_what_is_put_behind_a_transaction_belongs_to_it() -> None:
     condition = messages.without_lease(b"/claim")
     along = messages.TxnRequest(compare=[condition], failure=[{"request_range": {"key": b"/claim"}}])
-    made = transactions.write(KEY, transactions.put(KEY, b"{}"), at=0) + along.SerializeToString()
+    made = writer.write(KEY, writer.put(KEY, b"{}"), at=0) + along.SerializeToString()
     read = messages.TxnRequest.FromString(made)
     assert [compare.key for compare in read.compare] == [KEY, b"/claim"]
     assert [operation.request_range.key for operation in read.failure] == [KEY, b"/claim"]

@@ -11,7 +11,7 @@ import pytest
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, integrity, stats
-from clusterregistry.apiserver.storage.sqlite.inspection import inspect
+from clusterregistry.apiserver.storage.sqlite.files import inspect
 from clusterregistry.apiserver.storage.sqlite.integrity import check_at_start
 from clusterregistry.apiserver.storage.sqlite.schema import PAGE_BYTES
 

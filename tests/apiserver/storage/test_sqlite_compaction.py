@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, compaction
+from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, writer
 
 
 def rows(path: Path) -> list[int]:
@@ -37,11 +37,11 @@ async def test_a_tombstone_above_the_compacted_revision_stays_with_what_it_delet
 async def test_a_compaction_that_was_cut_short_goes_on_at_the_next(
     sqlite: SQLiteStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "SLICE_ROWS", 3)
+    monkeypatch.setattr(writer, "SLICE_ROWS", 3)
     await sqlite.create("/a", b"")
     for revision in range(2, 12):
         await sqlite.update("/a", b"", expected=revision)
-    done = await sqlite._writer.transact(lambda connection: compaction.sweep(connection, revision=12))
+    done = await sqlite._writer.transact(lambda connection: writer.sweep(connection, revision=12))
     assert not done
     assert rows(tmp_path / "registry.db") == list(range(4, 13))
     await sqlite.close()

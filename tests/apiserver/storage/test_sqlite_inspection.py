@@ -14,7 +14,7 @@ import pytest
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, schema
-from clusterregistry.apiserver.storage.sqlite.inspection import inspect
+from clusterregistry.apiserver.storage.sqlite.files import inspect
 
 Change = Callable[[sqlite3.Connection], object]
 

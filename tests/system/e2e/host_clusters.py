@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from tests.system.e2e.processes import Process
@@ -46,22 +46,22 @@ class Authority:
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._name = directory, name
-        self._authority = issuer.new_authority(issuer.new_key(), now=time.time())
-        self.pem = issuer.certificate_pem(self._authority.certificate)
+        self._authority = certificates.new_authority(certificates.new_key(), now=time.time())
+        self.pem = certificates.certificate_pem(self._authority.certificate)
         self.file = self._write(f"{name}-ca.crt", self.pem)
 
     def client(self, user: str, group: str = "") -> tuple[Path, Path]:
-        key = issuer.new_key()
-        certificate = issuer.client_certificate(self._authority, key, user=user, group=group, now=time.time())
+        key = certificates.new_key()
+        certificate = certificates.client_certificate(self._authority, key, user=user, group=group, now=time.time())
         return self._write(f"{self._name}-{user}.crt", certificate), self._write(
-            f"{self._name}-{user}.key", issuer.key_pem(key)
+            f"{self._name}-{user}.key", certificates.key_pem(key)
         )
 
     def serving(self, *names: str) -> tuple[Path, Path]:
-        key = issuer.new_key()
-        certificate = issuer.serving_certificate(self._authority, key, names=names, now=time.time())
+        key = certificates.new_key()
+        certificate = certificates.serving_certificate(self._authority, key, names=names, now=time.time())
         return self._write(f"{self._name}-serving.crt", certificate), self._write(
-            f"{self._name}-serving.key", issuer.key_pem(key)
+            f"{self._name}-serving.key", certificates.key_pem(key)
         )
 
     def _write(self, name: str, content: bytes) -> Path:
@@ -87,7 +87,7 @@ class HostCluster:
         self._proxy_ca = directory / "proxy-ca.crt"
         self.use_proxy_authority(self.proxies)
         (directory / "tokens.csv").write_text(_TOKENS)
-        (directory / "sa.key").write_bytes(issuer.key_pem(rsa.generate_private_key(65537, 2048)))
+        (directory / "sa.key").write_bytes(certificates.key_pem(rsa.generate_private_key(65537, 2048)))
         self._etcd = Process(self._etcd_command(etcd_port, peer_port), log=directory / "etcd.log")
         self.apiserver = Process([*self._apiserver_command(etcd_port), *flags], log=directory / "kube-apiserver.log")
         self.admin = self.client(ADMIN)

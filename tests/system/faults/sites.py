@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from clusterregistry.apiserver.storage.etcd.settings import DEFAULT_PREFIX
-from clusterregistry.apiserver.storage.keys import prefix_of
+from clusterregistry.apiserver.storage.interface import prefix_of
 from tests.apiserver.storage.etcd_servers import EtcdCluster, Member, Settings
 from tests.system.faults.connections import Target
 from tests.system.faults.nemesis import Chosen

@@ -20,7 +20,7 @@ import orjson
 import pytest
 
 from clusterregistry.apiserver.storage.etcd import messages
-from clusterregistry.apiserver.storage.keys import prefix_of
+from clusterregistry.apiserver.storage.interface import prefix_of
 from clusterregistry.apiserver.storage.location import DATABASE
 from tests.apiserver.api import in_process
 from tests.apiserver.api.in_process import InProcess, InProcessClient

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 
-from clusterregistry.apimachinery.certificates import issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.endpoints import request_info
 from tests.apiserver.api.objects import CLUSTERS, cluster, path_of
 from tests.system.performance.clients import PATIENCE
@@ -95,13 +95,13 @@ def failed_handshakes(server: CountedServer) -> None:
 @functools.cache
 def stranger() -> ssl.SSLContext:
     """A client with a certificate of an authority that the server does not know."""
-    now, key = time.time(), issuer.new_key()
-    authority = issuer.new_authority(issuer.new_key(), now=now)
+    now, key = time.time(), certificates.new_key()
+    authority = certificates.new_authority(certificates.new_key(), now=now)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with tempfile.NamedTemporaryFile() as both:
-        pem = issuer.client_certificate(authority, key, user="jane", group="devs", now=now)
-        both.write(pem + issuer.key_pem(key))
+        pem = certificates.client_certificate(authority, key, user="jane", group="devs", now=now)
+        both.write(pem + certificates.key_pem(key))
         both.flush()
         context.load_cert_chain(both.name)
     return context

@@ -11,8 +11,8 @@ import pytest
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes
 from clusterregistry.apiserver.endpoints.table import Row
-from clusterregistry.apiserver.registry.object_view import Memo
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
+from clusterregistry.apiserver.storage.object_bytes import Memo
 
 KV = KeyValue("/registry/clusters/a", b"{}", 1)
 

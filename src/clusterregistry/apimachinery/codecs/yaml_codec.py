@@ -2,11 +2,104 @@
 
 from __future__ import annotations
 
+import math
+import re
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import json_codec
 from clusterregistry.apimachinery.codecs.decoded import Decoded, DecodeError
-from clusterregistry.apimachinery.codecs.yaml_encoder import write
+
+# In block context brackets and quotes are ordinary inside of a plain scalar: fieldsV1 has keys such as k:{"type":"OK"}.
+_PLAIN = re.compile(r'[A-Za-z/](?:[A-Za-z0-9_./@+,="{}\[\]()%-]|:(?! |\Z)| (?=[A-Za-z0-9_./(]))*')
+_OTHER_MEANINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"})
+"""Words that some reader takes for a boolean, a null or a number, in any case."""
+
+_NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_LONGEST_SIMPLE_KEY = 1000
+"""YAML wants keys in front of a colon to stay below 1024 characters; longer ones need the explicit form."""
+
+
+def write(value: Any) -> str:
+    """One document, keys sorted, with a line feed at its end."""
+    lines: list[str] = []
+    _write(lines, value, indent="", lead="")
+    lines.append("")
+    return "\n".join(lines)
+
+
+def _write(lines: list[str], value: Any, *, indent: str, lead: str) -> None:
+    """Appends a value; ``lead`` (``key:`` or ``-``) stands in front of it on its first line."""
+    if isinstance(value, dict) and value:
+        _write_map(lines, value, indent=indent, lead=lead)
+    elif isinstance(value, list) and value:
+        _write_list(lines, value, indent=indent, lead=lead)
+    else:
+        lines.append(f"{lead} {_scalar(value)}" if lead else _scalar(value))
+
+
+def _write_map(lines: list[str], value: dict[str, Any], *, indent: str, lead: str) -> None:
+    first = _opened(lines, lead)
+    for key in sorted(value):
+        child, name = value[key], _string(key)
+        start = indent if first is None else first
+        first = None
+        if len(name) > _LONGEST_SIMPLE_KEY:
+            lines.append(f"{start}? {name}")
+            start, name = f"{indent}", ""
+        # A list stands at its key's own indentation, as kube-apiserver writes it.
+        inner = indent if isinstance(child, list) else indent + "  "
+        _write(lines, child, indent=inner, lead=f"{start}{name}:")
+
+
+def _write_list(lines: list[str], value: list[Any], *, indent: str, lead: str) -> None:
+    first = _opened(lines, lead)
+    for child in value:
+        start = indent if first is None else first
+        first = None
+        _write(lines, child, indent=indent + "  ", lead=f"{start}-")
+
+
+def _opened(lines: list[str], lead: str) -> str | None:
+    """What the first entry starts with: after a dash it stays on the line, after a key it does not."""
+    if lead.endswith("-"):
+        return lead + " "
+    if lead:
+        lines.append(lead)
+    return None
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value)
+    return str(value) if isinstance(value, int) else "{}" if isinstance(value, dict) else "[]"
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        return "null"
+    text = repr(value)
+    # YAML 1.1 wants a point in every float.
+    return text if "." in text else text.replace("e", ".0e")
+
+
+@lru_cache(maxsize=4096)
+def _short_string(value: str) -> str:
+    if _PLAIN.fullmatch(value) and value.lower() not in _OTHER_MEANINGS:
+        return value
+    return _NOT_PRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", encode_basestring(value))
+
+
+def _string(value: str) -> str:
+    # Keys, enumerations and names come again and again; long texts do not.
+    return _short_string(value) if len(value) <= 64 else _short_string.__wrapped__(value)  # noqa: PLR2004
 
 
 def decode(body: bytes, *, strict: bool = True) -> Decoded:

@@ -1,13 +1,12 @@
-"""Why a configuration could not be applied.
-
-* ApplyError
-    * InvalidConfigurationError -- it does not fit the schema or the object: the client's mistake
-    * ConflictsError            -- others own fields that it would change
-"""
+"""What is said when a configuration would change fields that others own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from clusterregistry.apimachinery.fieldmanager.field_set import Fields, paths
+from clusterregistry.apimachinery.fieldmanager.managed_fields import UPDATE, Identity
+from clusterregistry.apimachinery.meta.field_errors import quoted
 
 
 class ApplyError(Exception):
@@ -32,3 +31,26 @@ class ConflictsError(ApplyError):
     def __init__(self, message: str, conflicts: list[Conflict]) -> None:
         super().__init__(message)
         self.conflicts = conflicts
+
+
+def conflicts_error(conflicting: dict[Identity, Fields]) -> ConflictsError:
+    """The error for these fields of these managers, which must be some."""
+    found: list[Conflict] = []
+    lines: list[str] = []
+    for identity in sorted(conflicting, key=lambda each: each.sort_key):
+        manager, fields = _described(identity), list(paths(conflicting[identity]))
+        found += [Conflict(field, manager) for field in fields]
+        lines += [f"conflicts with {manager}:", *(f"- {field}" for field in fields)]
+    if len(found) == 1:
+        only = found[0]
+        return ConflictsError(f"Apply failed with 1 conflict: conflict with {only.manager}: {only.field}", found)
+    return ConflictsError(f"Apply failed with {len(found)} conflicts: " + "\n".join(lines), found)
+
+
+def _described(identity: Identity) -> str:
+    described = quoted(identity.manager)
+    if identity.subresource:
+        described += f" with subresource {quoted(identity.subresource)}"
+    if identity.operation == UPDATE:
+        described += f" using {identity.api_version}"
+    return described

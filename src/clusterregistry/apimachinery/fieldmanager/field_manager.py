@@ -14,8 +14,7 @@ from typing import Any
 from clusterregistry.apimachinery.bounded_cache import remembered
 from clusterregistry.apimachinery.fieldmanager import last_applied, managed_fields
 from clusterregistry.apimachinery.fieldmanager.compare import NO_CHANGE, Comparison, compile_compare
-from clusterregistry.apimachinery.fieldmanager.conflicts import conflicts_error
-from clusterregistry.apimachinery.fieldmanager.errors import InvalidConfigurationError
+from clusterregistry.apimachinery.fieldmanager.errors import InvalidConfigurationError, conflicts_error
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, SELF, Fields, difference, intersection, union
 from clusterregistry.apimachinery.fieldmanager.managed_fields import (
     APPLY,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.meta.json_types import ShapeError, json_type
-from clusterregistry.apimachinery.schema.metadata_fast_path import is_usual
+from clusterregistry.apimachinery.schema.fast_path import is_usual
 
 Metadata = dict[str, Any]
 

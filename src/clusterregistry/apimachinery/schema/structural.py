@@ -12,9 +12,8 @@ from typing import Any
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.fast_path import compile_recognition, compile_shape_recognition
-from clusterregistry.apimachinery.schema.lists import compile_list_check
 from clusterregistry.apimachinery.schema.prune import compile_pruner, compile_renamer
-from clusterregistry.apimachinery.schema.validate import Problems, compile_check, problems_as_errors
+from clusterregistry.apimachinery.schema.validate import Problems, compile_check, compile_list_check, problems_as_errors
 
 Object = dict[str, Any]
 

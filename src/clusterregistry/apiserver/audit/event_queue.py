@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from clusterregistry.apiserver.audit.counts import Counts
-from clusterregistry.apiserver.audit.settings import Limits
+from clusterregistry.apiserver.audit.settings import Counts, Limits
 
 E = TypeVar("E")
 

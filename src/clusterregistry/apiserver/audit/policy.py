@@ -1,6 +1,10 @@
-"""The audit policy: which requests are recorded, and how much of them. The first rule that matches counts.
+"""What is recorded when the operator brings no policy: who changed what, and who tried to.
 
-Rules match as kube-apiserver's do; whatever no rule matches is not recorded.
+Every write at the level Metadata, also when it was refused. No reads, for there are hundreds of them to a write. No
+reviews: they are created, but they are questions, and a server that leaves authentication to this one asks one for
+each of its own requests. Nothing about other paths: health, metrics, discovery, OpenAPI, version.
+
+``docs/guides/security/audit.md`` shows it as a file; a test compares the two.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusterregistry.apiserver.audit.levels import Level
+from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Level
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 
@@ -102,3 +106,18 @@ def _spellings(info: RequestInfo) -> tuple[str, ...]:
 
 def _path_matches(path: str, wanted: str) -> bool:
     return path == wanted or (wanted.endswith(ANY) and path.startswith(wanted.rstrip(ANY)))
+
+
+DEFAULT_POLICY = Policy(
+    (
+        Rule(recording=NOTHING, paths=(ANY,)),
+        Rule(
+            recording=NOTHING,
+            resources=(Resources(group="authentication.k8s.io"), Resources(group="authorization.k8s.io")),
+        ),
+        Rule(
+            recording=Recording(level=Level.Metadata, omitted_stages=frozenset({REQUEST_RECEIVED})),
+            verbs=frozenset({"create", "update", "patch", "delete", "deletecollection"}),
+        ),
+    )
+)

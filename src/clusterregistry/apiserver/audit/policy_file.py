@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import DecodeError, yaml_codec
-from clusterregistry.apimachinery.startup import StartupProblem
-from clusterregistry.apiserver.audit.levels import LEVELS, STAGES, Level
+from clusterregistry.apimachinery.operator_error import StartupProblem
 from clusterregistry.apiserver.audit.policy import ANY, Policy, Recording, Resources, Rule
+from clusterregistry.apiserver.audit.settings import LEVELS, STAGES, Level
 
 API_VERSION, KIND = "audit.k8s.io/v1", "Policy"
 _GROUP = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)

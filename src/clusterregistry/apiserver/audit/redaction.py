@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from clusterregistry.apimachinery.meta.credential_names import ENDINGS, names_credential
+from clusterregistry.apimachinery.credentials import ENDINGS, names_credential
 
 MASK = "[masked]"
 

@@ -1,9 +1,49 @@
-"""What an audit log needs to know. Free of anything that takes time to import: options are read with it."""
+"""Levels, stages, settings and counts of the audit log. Imported at start-up, so it imports nothing heavy."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal, get_args
+
+
+class Level(enum.IntEnum):
+    """Each level records what the ones before it do, and more. The names are those on the wire."""
+
+    None_ = 0
+    Metadata = 1
+    Request = 2
+    RequestResponse = 3
+
+    @property
+    def shown(self) -> str:
+        return self.name.rstrip("_")
+
+
+LEVELS: Final = {level.shown: level for level in Level}
+
+Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
+REQUEST_RECEIVED: Final = "RequestReceived"
+RESPONSE_STARTED: Final = "ResponseStarted"
+RESPONSE_COMPLETE: Final = "ResponseComplete"
+PANIC: Final = "Panic"
+STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+
+
+class Counts:
+    """Each field has one writer: the loop counts ``levels``, ``events`` and ``dropped``, the thread the others."""
+
+    def __init__(self) -> None:
+        self.levels = [0] * len(Level)
+        """Requests, by how much of them is recorded."""
+        self.events = 0
+        self.dropped = 0
+        """Events that found the queue full."""
+        self.lost = 0
+        """Events that could not be rendered, or not be written before the end."""
+        self.failed_writes = 0
+
 
 MEGABYTE = 1024 * 1024
 

@@ -1,15 +1,13 @@
-"""``Authorization: Bearer TOKEN``: takes the token from the header and asks those who know tokens.
-
-Nothing is remembered here: each source knows for how long its answers hold, and remembers them itself.
-"""
+"""What a token is remembered by: never the token itself."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from clusterregistry.apiserver.authn.interface import AuthRequest, Outcome
-from clusterregistry.apiserver.authn.refused import CredentialRefused
+from clusterregistry.apiserver.authn.interface import AuthRequest, CredentialRefused, Outcome
 from clusterregistry.apiserver.authn.user import User
 
 
@@ -108,3 +106,19 @@ def token_of(header: str) -> str:
     if len(parts) < 2 or parts[0].lower() != "bearer":  # noqa: PLR2004 - scheme and token
         return ""
     return parts[1]
+
+
+MAX_TOKEN = 32 * 1024
+"""Characters. A longer token is nobody's: those of the issuers that put all groups into them stay far below."""
+
+_KEY = os.urandom(32)
+
+
+def usable(token: str) -> bool:
+    """Whether a token is worth a look: RFC 6750 has nothing but ASCII in tokens."""
+    return len(token) <= MAX_TOKEN and token.isascii()
+
+
+def fingerprint(token: str) -> bytes:
+    """Different for different tokens, the same while the process lives, and of no use to whoever reads our memory."""
+    return hashlib.sha256(_KEY + token.encode("ascii")).digest()

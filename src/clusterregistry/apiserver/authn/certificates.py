@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from clusterregistry.apiserver.authn.refused import CredentialRefused
+from clusterregistry.apiserver.authn.interface import CredentialRefused
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from clusterregistry.apiserver.authn.certificates import Authorities, Recognition, common_name
-from clusterregistry.apiserver.authn.interface import AuthRequest
-from clusterregistry.apiserver.authn.refused import CredentialRefused
+from clusterregistry.apiserver.authn.interface import AuthRequest, CredentialRefused
 from clusterregistry.apiserver.authn.user import User, authenticated
 
 if TYPE_CHECKING:

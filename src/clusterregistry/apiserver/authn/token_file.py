@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterregistry.apimachinery.startup import StartupProblem
+from clusterregistry.apimachinery.operator_error import StartupProblem
 from clusterregistry.apiserver.authn.user import User, authenticated
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clusterregistry.apimachinery.meta.errors import APIError
-from clusterregistry.apiserver.authn.fingerprint import fingerprint, usable
+from clusterregistry.apiserver.authn.bearer import fingerprint, usable
 from clusterregistry.apiserver.authn.user import User, authenticated
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import State

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
 
+from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.errors import APIError
-from clusterregistry.apiserver.authn.anonymous import Anonymous, NoAnonymous
 from clusterregistry.apiserver.authn.bearer import BearerTokens, TokenAuthenticator
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.interface import Authenticator, AuthRequest, Outcome
-from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
 from clusterregistry.apiserver.authn.x509 import ClientCertificates
+
+
+class Anonymous:
+    """Everybody who gave no credentials is ``system:anonymous``."""
+
+    def authenticate(self, request: AuthRequest) -> User:  # noqa: ARG002 - the port's signature
+        return ANONYMOUS_USER
+
+
+class NoAnonymous:
+    """Takes the place of ``Anonymous`` with ``--anonymous-auth=false``: no credentials, no entry."""
+
+    def authenticate(self, request: AuthRequest) -> User:  # noqa: ARG002 - the port's signature
+        raise errors.unauthorized()
 
 
 class Union:

@@ -12,7 +12,7 @@ from clusterregistry.apiserver.cli import help_text
 from clusterregistry.apiserver.cli.help_text import Length
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
 from clusterregistry.apiserver.options.load import load_with_sources
-from clusterregistry.apiserver.pki import sans
+from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import Ensured, Wanted
 from clusterregistry.cli import exit_status, logs
@@ -66,8 +66,8 @@ class ServerCommand:
     def _serve(self, completed: CompletedOptions) -> int:
         gc.disable()  # until all is loaded: ``serving.running`` turns it on again
         # Late, so that --help and a mistyped flag are answered at once.
+        from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
         from clusterregistry.apiserver import lifecycle  # noqa: PLC0415
-        from clusterregistry.apiserver.pki.errors import CertificateError  # noqa: PLC0415
 
         try:
             return lifecycle.serve(completed, self.occasions(completed))
@@ -100,8 +100,8 @@ def wanted(completed: CompletedOptions) -> Wanted:
     return Wanted(
         layout=completed.layout,
         server_url=completed.server_url,
-        names=sans.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
-        further_names=sans.normal_names(*serving.tls_san),
+        names=provision.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
+        further_names=provision.normal_names(*serving.tls_san),
         own=None if completed.makes_serving_certificate else _own_certificate(completed),
         administrator=completed.generate_admin,
         server_ca=completed.host is None,

@@ -37,7 +37,7 @@ def _prepare(wanted: Wanted) -> None:
 
 def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
     """Called when the server is ready: says so, and what to type next."""
-    from clusterregistry.apiserver.pki.errors import CertificateError  # noqa: PLC0415
+    from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
 
     try:
         server.tell(provision.refresh_kubeconfig(wanted))

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterregistry.apiserver.discovery import named_schemas, operations
+from clusterregistry.apiserver.discovery import definitions, operations
+from clusterregistry.apiserver.discovery.definitions import META_PREFIX, VERSION_INFO, NamedSchemas, meta_types
 from clusterregistry.apiserver.discovery.groups import group_versions, served_in
-from clusterregistry.apiserver.discovery.meta_types import VERSION_INFO, meta_types
-from clusterregistry.apiserver.discovery.named_schemas import META_PREFIX, NamedSchemas
 from clusterregistry.apiserver.discovery.operations import PATCH_TYPES, Operation, Path, ResourceOperations
 from clusterregistry.apiserver.registry.resource import Definition
 
@@ -42,7 +41,7 @@ class Served:
 
     def _contents(self, paths: Sequence[Path]) -> Contents:
         roots = [name for path in paths for operation in path.operations for name in _needed(operation)]
-        return Contents(paths=paths, schemas=named_schemas.reachable(roots, self._schemas()))
+        return Contents(paths=paths, schemas=definitions.reachable(roots, self._schemas()))
 
     def _paths(self) -> Mapping[str, list[Path]]:
         found = {"api": [_about("api", "core", "APIVersions")], "apis": [_about("apis", "apis", "APIGroupList")]}
@@ -69,7 +68,7 @@ class Served:
         schemas = meta_types(pairs)
         for resource in self.resources:
             for version in resource.versions:
-                schemas |= named_schemas.of_resource(resource, version)
+                schemas |= definitions.of_resource(resource, version)
         return schemas
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.discovery import aggregated, documents, groups, negotiation
+from clusterregistry.apiserver.discovery import aggregated, documents, groups
 from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.groups import WireObject
@@ -50,7 +50,7 @@ class Discovery:
         """The aggregated form of ``/api`` or ``/apis`` where the client asks for it first; else None."""
         if path not in self._aggregated:
             return None
-        version = negotiation.aggregated_version(accept, aggregated.VERSIONS)
+        version = documents.aggregated_version(accept, aggregated.VERSIONS)
         return None if version is None else self._aggregated[path][version]
 
     def answer(
@@ -84,9 +84,9 @@ class Discovery:
         document = self._plain.get(path)
         if document is None:
             return None
-        media_type = negotiation.plain_media_type(accept)
+        media_type = documents.plain_media_type(accept)
         if media_type is None:
-            raise errors.not_acceptable(negotiation.PLAIN)
+            raise errors.not_acceptable(documents.PLAIN)
         if media_type == document.content_type:
             return document
         return Document(yaml_codec.encode(self.objects[path]), media_type)

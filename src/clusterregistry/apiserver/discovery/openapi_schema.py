@@ -15,7 +15,7 @@ from clusterregistry.apimachinery.schema.schemas import (
     Schema,
     String,
 )
-from clusterregistry.apiserver.discovery.named_schemas import NamedSchema, NamedSchemas, Reference
+from clusterregistry.apiserver.discovery.definitions import NamedSchema, NamedSchemas, Reference
 
 Rendered = dict[str, Any]
 

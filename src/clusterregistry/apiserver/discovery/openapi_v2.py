@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from clusterregistry.apiserver.discovery import documents, negotiation
+from clusterregistry.apiserver.discovery import documents
 from clusterregistry.apiserver.discovery.contents import Contents, Served
 from clusterregistry.apiserver.discovery.documents import JSON, Answer, Document
 from clusterregistry.apiserver.discovery.openapi_schema import V2, rendered, rendered_all
@@ -44,7 +44,7 @@ class OpenAPIV2:
     def answer(self, *, accept: str = "", if_none_match: str = "") -> Answer:
         """The answer to ``/openapi/v2``; 406 without a body when neither encoding is wanted, as kube-apiserver does."""
         headers = {"Vary": "Accept"}
-        media_type = negotiation.preferred(accept, [JSON, PROTOBUF_ASKED_FOR, PROTOBUF])
+        media_type = documents.preferred(accept, [JSON, PROTOBUF_ASKED_FOR, PROTOBUF])
         if media_type is None:
             return Answer(status=406, headers=headers)
         document = self.json if media_type == JSON else self.protobuf

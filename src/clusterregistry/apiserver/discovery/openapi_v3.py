@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from clusterregistry.apiserver.discovery import documents, negotiation
+from clusterregistry.apiserver.discovery import documents
 from clusterregistry.apiserver.discovery.contents import Contents, Served
 from clusterregistry.apiserver.discovery.documents import JSON, Answer, Document
 from clusterregistry.apiserver.discovery.openapi_schema import V3, rendered, rendered_all
@@ -57,7 +57,7 @@ class OpenAPIV3:
         document = self._documents.get(name)
         if document is None:
             return None
-        if negotiation.preferred(accept, [JSON]) is None:
+        if documents.preferred(accept, [JSON]) is None:
             return Answer(status=406, headers={"Vary": "Accept"})
         headers = {"Vary": "Accept"}
         if wanted_hash and wanted_hash != document.hash:

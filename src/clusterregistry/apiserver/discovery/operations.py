@@ -8,7 +8,7 @@ from typing import Literal
 
 from clusterregistry.apimachinery.schema.schemas import String
 from clusterregistry.apiserver.discovery import parameters
-from clusterregistry.apiserver.discovery.named_schemas import META_PREFIX, Kind, kind_of, schema_name
+from clusterregistry.apiserver.discovery.definitions import META_PREFIX, Kind, kind_of, schema_name
 from clusterregistry.apiserver.discovery.parameters import Parameter
 from clusterregistry.apiserver.registry.resource import Definition, Version
 

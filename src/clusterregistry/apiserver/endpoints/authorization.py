@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from clusterregistry.apiserver.authz.forbidden import forbidden
 from clusterregistry.apiserver.authz.interface import Attributes, decided
-from clusterregistry.apiserver.authz.messages import forbidden
 from clusterregistry.apiserver.http.request import Request
 
 

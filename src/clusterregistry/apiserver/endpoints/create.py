@@ -7,9 +7,8 @@ from functools import partial
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
 from clusterregistry.apiserver.endpoints.get import wanted
-from clusterregistry.apiserver.endpoints.options import write_options
+from clusterregistry.apiserver.endpoints.options import field_manager, write_options
 from clusterregistry.apiserver.endpoints.request_scope import Scope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer

@@ -32,8 +32,8 @@ _NO_KIND = "couldn't get version/kind; json parse error: "
 _GO_TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-_PROTOBUF_CODEC = "clusterregistry.apimachinery.codecs.kubernetes_protobuf"
-_STRUCTS = "clusterregistry.apimachinery.codecs.kubernetes_structs"
+_PROTOBUF_CODEC = "clusterregistry.apimachinery.codecs.protobuf_codec"
+_STRUCTS = "clusterregistry.apimachinery.codecs.native_structs"
 _modules: dict[str, Any] = {}
 
 

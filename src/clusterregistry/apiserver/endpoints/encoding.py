@@ -14,7 +14,7 @@ import orjson
 
 from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import list_text, table
+from clusterregistry.apiserver.endpoints import list_encoding, table
 from clusterregistry.apiserver.endpoints.list_encoding import (
     Form,
     PartialObjects,
@@ -110,8 +110,8 @@ async def list_response(scope: Scope, listed: Listed, representation: Representa
 
 def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Representation) -> Response:
     if representation.media_type == YAML:
-        return Response(200, YAML_TYPE, (list_text.yaml_list(frame, items),))
-    return Response(200, JSON_TYPE, (list_text.pretty_list(frame, items), b"\n"))
+        return Response(200, YAML_TYPE, (list_encoding.yaml_list(frame, items),))
+    return Response(200, JSON_TYPE, (list_encoding.pretty_list(frame, items), b"\n"))
 
 
 def _list_parts(

@@ -1,25 +1,24 @@
-"""Query parameters as typed options, refused with kube-apiserver's words.
-
-A value that does not parse is 400; a value or combination that is not allowed is 422 on the options'
-own kind (``ListOptions.meta.k8s.io``).
-"""
+"""Under which name a write is recorded in the managed fields."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterregistry.apimachinery.bounded_cache import remembered
 from clusterregistry.apimachinery.meta import errors, field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.integers import parse_int
 from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
-from clusterregistry.apimachinery.meta.object_meta_validation import validate_field_manager
+from clusterregistry.apimachinery.meta.object_meta_validation import FIELD_MANAGER_LIMIT, validate_field_manager
 from clusterregistry.apimachinery.meta.selectors import SelectorError
 from clusterregistry.apiserver.endpoints.request_info import truth
 from clusterregistry.apiserver.http.query import Query
+from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.apiserver.registry.list import EXACT, NOT_OLDER_THAN, ListOptions
 
@@ -226,3 +225,27 @@ def _preconditions(values: dict[str, Any]) -> Preconditions:
 def _cannot_unmarshal(value: Any, field: str, go_type: str) -> errors.APIError:
     found = json_type(value)
     return errors.bad_request(f"json: cannot unmarshal {found} into Go struct field {field} of type {go_type}")
+
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
+
+
+def field_manager(request: Request, options: WriteOptions) -> str:
+    """The ``fieldManager`` of the query or else the program that the User-Agent names; empty when neither says."""
+    return options.field_manager or _program(request.header("user-agent"))
+
+
+@remembered(1024)
+def _program(user_agent: str) -> str:
+    """What stands before the first slash, without what cannot be printed, as kube-apiserver does."""
+    # Headers come as latin-1; Go reads them as UTF-8, and each byte that fits nowhere as U+FFFD.
+    name = _UNDECODED.sub("\N{REPLACEMENT CHARACTER}", user_agent.encode("latin-1").decode(errors="surrogateescape"))
+    name = name.partition("/")[0]
+    kept = size = 0
+    printable = [character for character in name if character.isprintable()]
+    for character in printable:
+        size += len(character.encode())
+        if size > FIELD_MANAGER_LIMIT:
+            break
+        kept += 1
+    return "".join(printable[:kept])

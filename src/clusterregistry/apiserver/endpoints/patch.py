@@ -21,9 +21,8 @@ from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.apply import application
 from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_json, tidy, unknown_fields, work_size
-from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
 from clusterregistry.apiserver.endpoints.get import wanted
-from clusterregistry.apiserver.endpoints.options import WriteOptions, patch_options
+from clusterregistry.apiserver.endpoints.options import WriteOptions, field_manager, patch_options
 from clusterregistry.apiserver.endpoints.request_scope import Scope
 from clusterregistry.apiserver.endpoints.update import check_name
 from clusterregistry.apiserver.http.request import Request

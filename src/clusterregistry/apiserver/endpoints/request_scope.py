@@ -13,13 +13,12 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.registry.admission import Admission, Admit
 from clusterregistry.apiserver.registry.broadcaster import Hub
-from clusterregistry.apiserver.registry.object_view import decoded
 from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.registry.strategy import Strategy
+from clusterregistry.apiserver.registry.strategy import Admission, Admit, Strategy
 from clusterregistry.apiserver.storage.interface import KeyValue
+from clusterregistry.apiserver.storage.object_bytes import decoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

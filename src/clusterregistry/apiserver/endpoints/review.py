@@ -16,10 +16,9 @@ from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.endpoints import negotiation
 from clusterregistry.apiserver.endpoints.decoder import decode_object, work_size
-from clusterregistry.apiserver.endpoints.field_manager_name import field_manager
 from clusterregistry.apiserver.endpoints.get import wanted
 from clusterregistry.apiserver.endpoints.negotiation import METADATA, NATIVE, Representation
-from clusterregistry.apiserver.endpoints.options import write_options
+from clusterregistry.apiserver.endpoints.options import field_manager, write_options
 from clusterregistry.apiserver.endpoints.request_scope import KindScope, group_version
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, PROTOBUF, YAML, Answer, Response, protobuf_body

@@ -22,10 +22,9 @@ from clusterregistry.apiserver.endpoints.options import list_options
 from clusterregistry.apiserver.endpoints.request_scope import Scope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
-from clusterregistry.apiserver.registry import storage_errors
 from clusterregistry.apiserver.registry.broadcaster import ADDED
-from clusterregistry.apiserver.registry.feed import Feed, WholeFeed
-from clusterregistry.apiserver.registry.filtered import FilteredFeed
+from clusterregistry.apiserver.registry.errors import api_error
+from clusterregistry.apiserver.registry.feed import Feed, FilteredFeed, WholeFeed
 from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
 from clusterregistry.apiserver.registry.watcher import Frame, Outlet, Watcher
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
@@ -189,7 +188,7 @@ class _Session:
             known = store.storage.revision if options.resource_version == "0" else 0
             page = await store.storage.list(store.prefix, revision=known)
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
         selected = await feed.existing(page)
         await self._send_frames(outlet, ((kv.revision, self._encode(ADDED, kv)) for kv in selected))
         if options.allow_watch_bookmarks and not feed.watcher.ended:
@@ -214,7 +213,7 @@ class _Session:
         except RevisionCompacted as error:
             raise errors.gone(f"too old resource version: {error.requested} ({error.compacted})") from None
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
 
     async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
         """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""

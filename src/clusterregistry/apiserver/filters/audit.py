@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.audit.levels import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
+from clusterregistry.apiserver.audit.settings import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
 from clusterregistry.apiserver.filters.interface import Filter, Handler
 from clusterregistry.apiserver.http.request import ClientGoneError, Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response, Stream, StreamResponse

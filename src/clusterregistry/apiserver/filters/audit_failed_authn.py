@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.meta.errors import APIError
-from clusterregistry.apiserver.audit.levels import RESPONSE_STARTED
+from clusterregistry.apiserver.audit.settings import RESPONSE_STARTED
 from clusterregistry.apiserver.filters.interface import Filter, Handler
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response

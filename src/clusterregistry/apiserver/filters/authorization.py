@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from clusterregistry.apiserver.authz.forbidden import forbidden
 from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, NameLister, NamesNobody, Verdict
-from clusterregistry.apiserver.authz.messages import forbidden
 from clusterregistry.apiserver.authz.visible_names import Visibility
 from clusterregistry.apiserver.endpoints.authorization import attributes_of
 from clusterregistry.apiserver.filters.interface import Filter, Handler, answered

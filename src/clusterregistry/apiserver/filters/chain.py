@@ -23,7 +23,7 @@ from clusterregistry.apiserver.filters import (
     standard_headers,
     timeout,
 )
-from clusterregistry.apiserver.filters.fairness import Seats
+from clusterregistry.apiserver.filters.in_flight import Seats
 from clusterregistry.apiserver.filters.interface import Filter, Handler
 from clusterregistry.apiserver.metrics import RequestMetrics
 

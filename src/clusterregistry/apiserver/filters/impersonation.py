@@ -13,11 +13,10 @@ from clusterregistry.apimachinery.meta import errors, names
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.request_header import extra_of, text_of
 from clusterregistry.apiserver.authn.user import ALL_UNAUTHENTICATED, ANONYMOUS, User, authenticated
+from clusterregistry.apiserver.authz.forbidden import forbidden
 from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, decided
-from clusterregistry.apiserver.authz.messages import forbidden
 from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.header_names import HeaderNames
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.request import HeaderNames, Request
 from clusterregistry.apiserver.http.response import Answer, Reply
 
 VERB = "impersonate"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from clusterregistry.apimachinery.startup import StartupProblem
+from clusterregistry.apimachinery.operator_error import StartupProblem
 from clusterregistry.apiserver.hostcluster.in_cluster import Access, InCluster
 from clusterregistry.apiserver.webhooks import config_file, tls
 from clusterregistry.apiserver.webhooks.config_file import Endpoint

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http import response_writer
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.parser import RequestReader
 from clusterregistry.apiserver.http.request import ClientGoneError
 from clusterregistry.apiserver.http.request_body import Incoming
 from clusterregistry.apiserver.http.response import Answer, Reply, Response, text_response
+from clusterregistry.apiserver.http.transport import Wire
 
 HEAD_SECONDS = 32.0
 """How long a client may take for the head of a request, as kube-apiserver has it."""

@@ -10,16 +10,131 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import os
 import socket
 import ssl
+from collections import deque
 from collections.abc import Callable
 
 from clusterregistry.apiserver.http.connection import Connection
-from clusterregistry.apiserver.http.connection_limit import Places, holder_of
-from clusterregistry.apiserver.http.failed_handshakes import Refusals
-from clusterregistry.apiserver.pki.handshake import on_refusal
+from clusterregistry.apiserver.pki.tls import Refusal, on_refusal
+
+_RESERVE = 10
+"""One part in so many is kept for addresses that hold little."""
+
+
+class Places:
+    """One place for each connection, from before its handshake to its end.
+
+    Behind a proxy or a gateway all clients have one address, so an address may hold nearly all places. The last tenth
+    is only for addresses that hold less than that themselves: no single one can lock out all others.
+    """
+
+    __slots__ = ("_held", "_limit", "_small", "taken")
+
+    def __init__(self, limit: int) -> None:
+        """``limit`` is at least 1."""
+        self._limit = limit
+        self._small = max(limit // _RESERVE, 1)
+        self._held: dict[str, int] = {}
+        self.taken = 0
+
+    def take(self, holder: str) -> bool:
+        """Takes a place for a holder, if there is one for it."""
+        held = self._held.get(holder, 0)
+        free = self._limit - self.taken
+        if free <= 0 or (free <= self._small and held >= self._small):
+            return False
+        self._held[holder] = held + 1
+        self.taken += 1
+        return True
+
+    def give_back(self, holder: str) -> None:
+        """A place that was taken is free again."""
+        self.taken -= 1
+        held = self._held[holder] - 1
+        if held:
+            self._held[holder] = held
+        else:
+            del self._held[holder]  # or else each address that ever came would stay
+
+
+def holder_of(address: str) -> str:
+    """Who an IP address counts as: with IPv6 a whole network of 64 bits, since hosts have as many as they like."""
+    if ":" not in address:
+        return address
+    parsed = ipaddress.IPv6Address(address)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, 64), strict=False))
+
+
+LINGER_SECONDS = 1.0
+"""How long a refused client has to read why, and to leave by itself."""
+
+REPEAT_SECONDS = 3600.0
+"""The same reason for the same issuer is logged again after so long."""
+
+MAX_REMEMBERED = 256
+MAX_LINES = 10
+"""Lines a minute, whatever clients do."""
+
+_MINUTE = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Refusals:
+    """Sends farewells, and writes the log without letting strangers fill it or the memory."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._logged: dict[tuple[str, str], float] = {}
+        """When it was logged, by issuer and reason; the oldest first."""
+        self._lines: deque[float] = deque(maxlen=MAX_LINES)
+
+    def refuse(self, refusal: Refusal, *, client: socket.socket, address: str) -> None:
+        """Tells the log and the client. The handshake ends when the client leaves, or after ``LINGER_SECONDS``."""
+        if refusal.of_certificate:
+            self._note(refusal, address)
+        with contextlib.suppress(OSError):  # it left already
+            # The client waits for us, so there is room for these few bytes.
+            client.send(refusal.farewell)
+            client.shutdown(socket.SHUT_WR)
+        self._loop.call_later(LINGER_SECONDS, _end_reading, client)
+
+    def _note(self, refusal: Refusal, address: str) -> None:
+        now = self._loop.time()
+        if len(self._lines) == MAX_LINES and now - self._lines[0] < _MINUTE:
+            return
+        issuer, reason = refusal.issuer(), refusal.reason
+        since = self._logged.get((issuer, reason))
+        if since is not None and now - since < REPEAT_SECONDS:
+            return
+        self._remember((issuer, reason), now)
+        _log.warning(
+            "refused the client certificate of a client at %s: %s; its issuer is %s. Certificates of users are those "
+            "of the authorities that --client-ca-file names and, with --generate-admin, of DATA_DIR/ca.crt",
+            address,
+            reason,
+            ascii(issuer) if issuer else "not known",
+        )
+
+    def _remember(self, pair: tuple[str, str], now: float) -> None:
+        self._lines.append(now)
+        self._logged.pop(pair, None)
+        self._logged[pair] = now
+        if len(self._logged) > MAX_REMEMBERED:
+            del self._logged[next(iter(self._logged))]
+
+
+def _end_reading(client: socket.socket) -> None:
+    """The loop sees the end of the stream, and closes the connection, unless that was done before."""
+    with contextlib.suppress(OSError):
+        client.shutdown(socket.SHUT_RD)
+
 
 HANDSHAKE_SECONDS = 10.0
 """How long a client may take for TLS's handshake."""
@@ -34,8 +149,6 @@ _COMPLAINT_SECONDS = 60.0
 """Seconds between two warnings of clients that were turned away."""
 
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
-
-_log = logging.getLogger(__name__)
 
 
 class Accepting:

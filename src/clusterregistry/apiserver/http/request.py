@@ -3,15 +3,103 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
-from clusterregistry.apiserver.http.header_names import HeaderNames
 from clusterregistry.apiserver.http.query import Query
-from clusterregistry.apiserver.http.warnings_header import WarningRecorder
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Visible
+
+_KEPT = 256
+_LONGEST = 2048
+
+
+class HeaderNames:
+    """Some headers, by their lower-case names and by how lower-case names begin.
+
+    Asked for each request, so it is remembered which of them are among the names that a request has: clients send the
+    same ones again and again. What is remembered is bounded, since it is theirs to choose.
+    """
+
+    __slots__ = ("_beginnings", "_found", "_names")
+
+    def __init__(self, names: Iterable[str], *, beginnings: Iterable[str] = ()) -> None:
+        self._names = frozenset(names)
+        self._beginnings = tuple(beginnings)
+        self._found: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def found_in(self, headers: Iterable[str]) -> frozenset[str]:
+        """Those that are there. Takes names, or what has them as keys."""
+        given = tuple(headers)
+        found = self._found.get(given)
+        return self._look(given) if found is None else found
+
+    def _look(self, given: tuple[str, ...]) -> frozenset[str]:
+        begun = (name for name in given if name.startswith(self._beginnings))
+        found = self._names.intersection(given).union(begun)
+        if sum(map(len, given)) <= _LONGEST:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            self._found[given] = found
+        return found
+
+
+_TOTAL_LIMIT = 4 * 1024
+_ITEM_LIMIT = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+class WarningRecorder:
+    """Collects warnings, each once, and bounds what they add to an answer as kube-apiserver does.
+
+    Above 4096 characters in all, each warning is cut to 256 and the ones that do not fit are left out.
+    """
+
+    __slots__ = ("_texts",)
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] | None = None
+
+    def add(self, text: str) -> None:
+        if text:
+            if self._texts is None:
+                self._texts = {}
+            self._texts[text] = None
+
+    def taking_back(self) -> Callable[[], None]:
+        """What takes back all that will be added from now on, whenever it is called."""
+        before = self._texts and dict(self._texts)
+
+        def take_back() -> None:
+            self._texts = before and dict(before)
+
+        return take_back
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        if not self._texts:
+            return []
+        texts = list(self._texts)
+        if sum(map(len, texts)) > _TOTAL_LIMIT:
+            texts = _cut(texts)
+        return [(b"warning", _header(text)) for text in texts]
+
+
+def _cut(texts: list[str]) -> list[str]:
+    kept, written = [], 0
+    for text in texts:
+        if written >= _TOTAL_LIMIT:
+            break
+        kept.append(text[:_ITEM_LIMIT])
+        written += len(kept[-1])
+    return kept
+
+
+def _header(text: str) -> bytes:
+    quoted = _CONTROL.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'.encode()
+
 
 BODY_LIMIT = 3 * 1024 * 1024
 """As kube-apiserver has it: a larger body is refused with 413."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.request import ClientGoneError, Request
+from clusterregistry.apiserver.http.transport import Wire
 
 UNWANTED_LIMIT = 256 * 1024
 """As in Go's server: of a body that nobody wants, so much is read and dropped to keep the connection."""

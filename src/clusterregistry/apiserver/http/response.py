@@ -102,9 +102,9 @@ def json_response(value: Any, *, status: int = 200) -> Response:
 
 def protobuf_body(value: dict[str, Any]) -> bytes:
     """An object of a kind of Kubernetes itself in protobuf."""
-    from clusterregistry.apimachinery.codecs import kubernetes_protobuf  # noqa: PLC0415 - dear to import, rarely needed
+    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - dear to import, rarely needed
 
-    return kubernetes_protobuf.encode(value)
+    return protobuf_codec.encode(value)
 
 
 def text_response(text: str, *, status: int = 200) -> Response:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-from clusterregistry.apiserver.http.flow_control import Wire
 from clusterregistry.apiserver.http.request_body import Incoming
 from clusterregistry.apiserver.http.response import TEXT, Answer, Response, StreamResponse
+from clusterregistry.apiserver.http.transport import Wire
 from clusterregistry.apiserver.registry.watcher import Batch
 
 _AT_ONCE = 64 * 1024

@@ -10,8 +10,7 @@ import time
 
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.connection import Connection
-from clusterregistry.apiserver.http.connection_limit import Places
-from clusterregistry.apiserver.http.listener import Accepting
+from clusterregistry.apiserver.http.listener import Accepting, Places
 
 _DATE = "date: %a, %d %b %Y %H:%M:%S GMT"
 """In English, as HTTP wants it: nothing sets a locale in this process."""

@@ -38,7 +38,7 @@ from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.options.storage import StorageOptions
 from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.pki import tls
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.cli.options.problems import OptionsError, Problem, nearest
 

@@ -1,17 +1,73 @@
-"""Files of the certificate store: whole or not at all, and secrets for their owner only."""
+"""What is known of the certificates on disk, kept beside them so that a start need not parse them.
+
+A record is only a memory: it counts while the digests of the files agree, and a missing or damaged one is made anew.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from clusterregistry.apimachinery import file_errors
-from clusterregistry.apiserver.pki.errors import CertificateError
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apimachinery import operator_error
+from clusterregistry.apimachinery.operator_error import CertificateError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The generated files. What people and clients need is in the data directory, the rest in the other."""
+
+    data_dir: Path
+    cert_dir: Path
+
+    @property
+    def ca_certificate(self) -> Path:
+        return self.data_dir / "ca.crt"
+
+    @property
+    def ca_key(self) -> Path:
+        return self.data_dir / "ca.key"
+
+    @property
+    def server_ca(self) -> Path:
+        """What clients verify the server by, when that is not ``ca_certificate``."""
+        return self.data_dir / "server-ca.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data_dir / "admin.kubeconfig"
+
+    @property
+    def serving_certificate(self) -> Path:
+        return self.cert_dir / "serving.crt"
+
+    @property
+    def serving_key(self) -> Path:
+        return self.cert_dir / "serving.key"
+
+    @property
+    def admin_certificate(self) -> Path:
+        return self.cert_dir / "admin.crt"
+
+    @property
+    def admin_key(self) -> Path:
+        return self.cert_dir / "admin.key"
+
+    @property
+    def record(self) -> Path:
+        """What is known of the certificates, so that a start need not parse them."""
+        return self.cert_dir / "record.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.cert_dir / ".lock"
+
 
 PUBLIC = 0o644
 SECRET = 0o600
@@ -29,7 +85,7 @@ def read(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        message, remedy = file_errors.explain(path, error, action="read")
+        message, remedy = operator_error.explain(path, error, action="read")
         raise CertificateError(message, remedy=remedy) from None
     if len(content) > MAX_BYTES:
         remedy = "name a file that holds certificates or a key in PEM, and nothing else"
@@ -101,5 +157,44 @@ def open_to_others(path: Path) -> bool:
 
 
 def _cannot_write(path: Path, error: OSError) -> CertificateError:
-    message, remedy = file_errors.explain(path, error, action="written")
+    message, remedy = operator_error.explain(path, error, action="written")
     return CertificateError(message, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a certificate is good for, as long as its files have this digest. Times are seconds since 1970."""
+
+    digest: str
+    not_after: float
+    names: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+    """Those of the names that the operator asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Facts by name (``ca``, ``serving``, ``admin``), and the digest of the kubeconfig as we wrote it."""
+
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    kubeconfig: str = ""
+
+
+def load(path: Path) -> Record:
+    """The record, or an empty one. Never raises for what is in the file."""
+    try:
+        document = json.loads(read(path) or b"{}")
+        return Record({name: _facts(each) for name, each in document["facts"].items()}, str(document["kubeconfig"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CertificateError):
+        return Record()
+
+
+def _facts(document: Mapping[str, Any]) -> Facts:
+    names = tuple(str(name) for name in document["names"])
+    further = tuple(str(name) for name in document.get("further", ()))  # older records know of none
+    return Facts(str(document["digest"]), float(document["not_after"]), names, further)
+
+
+def save(path: Path, record: Record) -> None:
+    document = {"facts": {name: asdict(each) for name, each in record.facts.items()}, "kubeconfig": record.kubeconfig}
+    write(path, json.dumps(document, indent=1).encode() + b"\n", mode=SECRET)

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import files
-from clusterregistry.apiserver.pki.errors import CertificateError
 from clusterregistry.apiserver.pki.tls import Bundle, read_bundle, server_context
 
 LOOK_SECONDS = 3.0

@@ -11,8 +11,8 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import files, tls
-from clusterregistry.apiserver.pki.errors import CertificateError
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 

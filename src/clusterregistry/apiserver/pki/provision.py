@@ -1,22 +1,19 @@
-"""Makes what is missing, renews what ends soon, leaves the rest alone.
-
-A start that finds everything in order reads a few small files, compares digests with the record, and writes nothing.
-Every file is replaced in one step, keys before certificates; a crash in between leaves a key without a certificate,
-which the next start completes.
-"""
+"""The names by which clients may reach this server."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clusterregistry.apiserver.pki import files, kubeconfig, own_certificate, record
-from clusterregistry.apiserver.pki.errors import CertificateError
-from clusterregistry.apiserver.pki.layout import Layout
+from clusterregistry.apimachinery.operator_error import CertificateError
+from clusterregistry.apiserver.pki import files, kubeconfig, own_certificate
+from clusterregistry.apiserver.pki.certificate_store import RENEW_BEFORE, ServingNames, Store
+from clusterregistry.apiserver.pki.files import Layout, Record
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
-from clusterregistry.apiserver.pki.record import Record
-from clusterregistry.apiserver.pki.store import RENEW_BEFORE, ServingNames, Store
 
 DAY = 86400.0
 WARN_CA = 180 * DAY
@@ -74,7 +71,7 @@ def _ensured_certificates(wanted: Wanted, clock: Callable[[], float]) -> Store:
         with files.exclusive(layout):
             store = _store(wanted, clock)
             store.ensure_all()
-            record.save(layout.record, store.record)
+            files.save(layout.record, store.record)
     _keep_server_ca(wanted)
     return store
 
@@ -83,7 +80,7 @@ def _store(wanted: Wanted, clock: Callable[[], float]) -> Store:
     layout = wanted.layout
     return Store(
         layout,
-        record.load(layout.record),
+        files.load(layout.record),
         now=clock(),
         serving=None if wanted.own else ServingNames(wanted.names, wanted.further_names),
         administrator=wanted.administrator,
@@ -141,7 +138,7 @@ def refresh_kubeconfig(wanted: Wanted) -> Ensured:
     held = files.read(layout.kubeconfig)
     if held == _rendered(wanted):
         return Ensured()
-    if held is not None and files.digest(held) != record.load(layout.record).kubeconfig:
+    if held is not None and files.digest(held) != files.load(layout.record).kubeconfig:
         if _leads_here(held, wanted):
             return Ensured()
         warning = f"{layout.kubeconfig} was edited and does not lead to this server: remove it to get a new one"
@@ -166,7 +163,7 @@ def _write_kubeconfig(wanted: Wanted) -> None:
     layout, content = wanted.layout, _rendered(wanted)
     with files.exclusive(layout):
         files.write(layout.kubeconfig, content, mode=files.SECRET)
-        record.save(layout.record, Record(record.load(layout.record).facts, files.digest(content)))
+        files.save(layout.record, Record(files.load(layout.record).facts, files.digest(content)))
 
 
 def _rendered(wanted: Wanted) -> bytes:
@@ -229,3 +226,27 @@ def _lost_key_warning(store: Store) -> list[str]:
 
 def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+ALWAYS = ("localhost", "127.0.0.1", "::1")
+_DNS_NAME = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.ASCII)
+
+
+def serving_names(*addresses: str, host_name: str | None = None) -> tuple[str, ...]:
+    """Loopback, the host name and the given addresses, each once. "All interfaces" is no name of a server."""
+    own = (host_name if host_name is not None else socket.gethostname()).lower()
+    return normal_names(*ALWAYS, own, *addresses)
+
+
+def normal_names(*names: str) -> tuple[str, ...]:
+    """Names and addresses as a certificate has them, each once, without those that it cannot have."""
+    return tuple(dict.fromkeys(name for name in map(_normal, names) if name))
+
+
+def _normal(name: str) -> str:
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        lowered = name.lower()
+        return lowered if len(lowered) <= 253 and _DNS_NAME.fullmatch(lowered) else ""  # noqa: PLR2004 - DNS's limit
+    return "" if address.is_unspecified else str(address)

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
-from clusterregistry.apiserver.registry.object_view import read_labels
 from clusterregistry.apiserver.storage.errors import RevisionInFuture
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page, Storage, Subscription
+from clusterregistry.apiserver.storage.object_bytes import read_labels
 from clusterregistry.apiserver.storage.revision_waiter import committed_by_now
 
 MOST_LABELS = 8

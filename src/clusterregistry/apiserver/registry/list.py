@@ -20,12 +20,12 @@ from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.meta.field_selectors import FieldSelector
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
-from clusterregistry.apiserver.registry import storage_errors
+from clusterregistry.apiserver.registry.errors import TOO_OLD, api_error
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Visible
-from clusterregistry.apiserver.registry.object_view import labels_of, name_of
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.apiserver.storage.interface import KeyValue, Page
+from clusterregistry.apiserver.storage.object_bytes import labels_of, name_of
 
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
@@ -117,7 +117,7 @@ async def _current_revision(store: Store) -> int:
     try:
         return await store.storage.current_revision()
     except StorageError as error:
-        raise storage_errors.api_error(error) from error
+        raise api_error(error) from error
 
 
 async def wait_until_fresh(store: Store, revision: int) -> None:
@@ -125,7 +125,7 @@ async def wait_until_fresh(store: Store, revision: int) -> None:
     try:
         await store.storage.wait_for(revision)
     except StorageError as error:
-        raise storage_errors.api_error(error) from error
+        raise api_error(error) from error
 
 
 async def _continued(store: Store, options: ListOptions) -> Listed:
@@ -155,9 +155,9 @@ async def _page(store: Store, options: ListOptions, *, revision: int, limit: int
     except RevisionCompacted:
         if options.continue_token:
             raise
-        raise errors.gone(storage_errors.TOO_OLD) from None
+        raise errors.gone(TOO_OLD) from None
     except StorageError as error:
-        raise storage_errors.api_error(error) from error
+        raise api_error(error) from error
 
 
 async def _all(  # noqa: PLR0913 - all but two by keyword

@@ -17,7 +17,7 @@ from clusterregistry.apimachinery.meta.json_types import ShapeError
 from clusterregistry.apimachinery.meta.names import path_segment_errors
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.registry.resource import Resource
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.errors import CorruptObject
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
@@ -38,7 +38,7 @@ class StorageCodec:
     def __init__(self, resource: Resource, structural: Structural) -> None:
         """``structural`` is that of the storage version."""
         version = resource.stored_as
-        self._prefix_length = len(keys.prefix_of(resource.group, resource.plural))
+        self._prefix_length = len(interface.prefix_of(resource.group, resource.plural))
         self._type = (f"{resource.group}/{version.name}" if resource.group else version.name, resource.kind)
         self._decode, self._structural = version.decode, structural
 

@@ -21,17 +21,15 @@ from clusterregistry.apimachinery.meta import errors, object_meta_validation
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.names import generate_name
-from clusterregistry.apiserver.registry import deletion, storage_errors
-from clusterregistry.apiserver.registry.admission import Admit
+from clusterregistry.apiserver.registry import deletion
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
-from clusterregistry.apiserver.registry.errors import LARGEST, Refusals
+from clusterregistry.apiserver.registry.errors import LARGEST, Refusals, api_error
 from clusterregistry.apiserver.registry.label_index import LabelIndex
-from clusterregistry.apiserver.registry.object_view import Object, decoded
 from clusterregistry.apiserver.registry.resource import Resource
-from clusterregistry.apiserver.registry.strategy import Strategy
+from clusterregistry.apiserver.registry.strategy import Admit, Strategy
 from clusterregistry.apiserver.registry.uid import new_uid
 from clusterregistry.apiserver.registry.worker_pool import LARGE, beside_the_loop
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import Finding
 from clusterregistry.apiserver.storage.errors import (
     CorruptObject,
@@ -41,7 +39,7 @@ from clusterregistry.apiserver.storage.errors import (
     StorageError,
 )
 from clusterregistry.apiserver.storage.interface import KeyValue, Storage
-from clusterregistry.apiserver.storage.object_bytes import presented, to_served, to_stored
+from clusterregistry.apiserver.storage.object_bytes import Object, decoded, presented, to_served, to_stored
 
 Change = Callable[[Object | None], Object]
 """Makes the wanted object from the present one (None: there is none). May be called again after a conflict.
@@ -104,7 +102,7 @@ class Store:
         self.resource = resource
         self.storage = storage
         self.corrupt: Mapping[str, Finding] = {} if corrupt is None else corrupt
-        self.prefix = keys.prefix_of(resource.group, resource.plural)
+        self.prefix = interface.prefix_of(resource.group, resource.plural)
         self.labels = LabelIndex(storage, self.prefix)
         self._refusals = Refusals(resource, self.prefix)
         self._now = now
@@ -139,7 +137,7 @@ class Store:
         except CorruptObject as error:
             return error
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
 
     def count(self) -> int:
         """How many objects there are."""
@@ -210,7 +208,7 @@ class Store:
         except KeyExists:
             return None
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
         await self._settle(revision)
         return self._written(key, value, revision)
 
@@ -409,7 +407,7 @@ class Store:
         except (RevisionConflict, KeyNotFound):
             return None
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
         if released:
             # The last finalizer is gone. The answer shows that, under the revision that was there.
             return presented(KeyValue(kv.key, value, kv.revision))
@@ -480,7 +478,7 @@ class Store:
         except (RevisionConflict, KeyNotFound):
             return False
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
         return True
 
     def _check_preconditions(self, obj: Object, wanted: Preconditions) -> None:
@@ -514,7 +512,7 @@ class Store:
         except CorruptObject as error:
             raise self._refusals.corrupt(error.key.removeprefix(self.prefix), error) from error
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
 
 
 def _desired(obj: Object) -> Object:

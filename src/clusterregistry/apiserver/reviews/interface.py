@@ -46,9 +46,9 @@ def definition(*, group: str, version: str, kind: str, schema: ObjectSchema) -> 
 
 
 def _conform(obj: Object) -> list[str]:
-    from clusterregistry.apimachinery.codecs import kubernetes_structs  # noqa: PLC0415 - needs protobuf, which is dear to import
+    from clusterregistry.apimachinery.codecs import native_structs  # noqa: PLC0415 - needs protobuf, which is dear to import
 
-    return kubernetes_structs.conform(obj)
+    return native_structs.conform(obj)
 
 
 def answered(question: Object, status: Object) -> Object:

@@ -1,9 +1,4 @@
-"""The storage port: keys, revisions and history with etcd's semantics.
-
-Every write of any key makes one new revision of the whole store. A value is opaque bytes. Reads can
-name a past revision until it is compacted; a watch can start at one. All methods run on the event
-loop's thread and may be cancelled; a cancelled write may or may not have happened.
-"""
+"""The names of objects in a store: ``/GROUP/PLURAL/NAME``."""
 
 from __future__ import annotations
 
@@ -165,3 +160,8 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Finishes the writes under way and frees everything. Idempotent."""
+
+
+def prefix_of(group: str, plural: str) -> str:
+    """The prefix that all objects of a resource share."""
+    return f"/{group}/{plural}/"

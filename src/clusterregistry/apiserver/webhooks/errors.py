@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusterregistry.apimachinery.startup import StartupProblem
+from clusterregistry.apimachinery.operator_error import StartupProblem
 
 
 class CallFailed(Exception):  # noqa: N818 - the name says it

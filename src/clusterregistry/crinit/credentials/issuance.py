@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from clusterregistry.apimachinery.certificates import inspection, issuer
+from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.credentials.material import ADMIN, MASTERS, EtcdMaterial, Material, Pair
 from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.manifests import secrets as secret_names
@@ -22,7 +22,7 @@ _TOKEN_BYTES = 32
 Existing = Mapping[str, Mapping[str, bytes]]
 """The content of the Secrets that are there, by ``ca``, ``serving`` and so on."""
 
-Sign = Callable[[issuer.Authority, issuer.Key], bytes]
+Sign = Callable[[certificates.Authority, certificates.Key], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +55,17 @@ def serving_names(settings: Settings, *reached_by: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*inside, *filter(None, (settings.advertise_address, *reached_by)))))
 
 
-def _serving(authority: issuer.Authority, wanted: Wanted, existing: Existing) -> Pair:
-    def sign(by: issuer.Authority, key: issuer.Key) -> bytes:
-        return issuer.serving_certificate(by, key, names=wanted.names, now=wanted.now)
+def _serving(authority: certificates.Authority, wanted: Wanted, existing: Existing) -> Pair:
+    def sign(by: certificates.Authority, key: certificates.Key) -> bytes:
+        return certificates.serving_certificate(by, key, names=wanted.names, now=wanted.now)
 
     kept = _held(existing, secret_names.SERVING)
     return _kept_or_signed(authority, kept, sign, names=wanted.names, now=wanted.now)
 
 
-def _admin(authority: issuer.Authority, wanted: Wanted, existing: Existing) -> Pair:
-    def sign(by: issuer.Authority, key: issuer.Key) -> bytes:
-        return issuer.client_certificate(by, key, user=ADMIN, group=MASTERS, now=wanted.now)
+def _admin(authority: certificates.Authority, wanted: Wanted, existing: Existing) -> Pair:
+    def sign(by: certificates.Authority, key: certificates.Key) -> bytes:
+        return certificates.client_certificate(by, key, user=ADMIN, group=MASTERS, now=wanted.now)
 
     return _kept_or_signed(authority, _held(existing, secret_names.CREDENTIALS), sign, names=(), now=wanted.now)
 
@@ -79,11 +79,11 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
     names = (*wanted.settings.etcd_hosts, wanted.settings.etcd_name, "localhost", "127.0.0.1")
     authority = _authority(existing, secret_names.ETCD_AUTHORITY, now=wanted.now)
 
-    def sign_peer(by: issuer.Authority, key: issuer.Key) -> bytes:
-        return issuer.peer_certificate(by, key, names=names, now=wanted.now)
+    def sign_peer(by: certificates.Authority, key: certificates.Key) -> bytes:
+        return certificates.peer_certificate(by, key, names=names, now=wanted.now)
 
-    def sign_client(by: issuer.Authority, key: issuer.Key) -> bytes:
-        return issuer.client_certificate(by, key, user=wanted.settings.name, group="", now=wanted.now)
+    def sign_client(by: certificates.Authority, key: certificates.Key) -> bytes:
+        return certificates.client_certificate(by, key, user=wanted.settings.name, group="", now=wanted.now)
 
     peer, client = _held(existing, secret_names.ETCD_PEER), _held(existing, secret_names.ETCD_CLIENT)
     return EtcdMaterial(
@@ -93,12 +93,12 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
     )
 
 
-def _authority(existing: Existing, secret: str, *, now: float) -> issuer.Authority:
+def _authority(existing: Existing, secret: str, *, now: float) -> certificates.Authority:
     held = existing.get(secret, {})
     if not held:
-        return issuer.new_authority(issuer.new_key(), now=now)
+        return certificates.new_authority(certificates.new_key(), now=now)
     try:
-        return issuer.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
+        return certificates.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
     except (KeyError, ValueError, TypeError):
         # A new authority in its place would lock everybody out who trusts the old one: people decide on that.
         raise CrinitError(
@@ -108,22 +108,24 @@ def _authority(existing: Existing, secret: str, *, now: float) -> issuer.Authori
 
 
 def _kept_or_signed(
-    authority: issuer.Authority, kept: Pair | None, sign: Sign, *, names: tuple[str, ...], now: float
+    authority: certificates.Authority, kept: Pair | None, sign: Sign, *, names: tuple[str, ...], now: float
 ) -> Pair:
     """The pair that is there, a new certificate for its key when it ends soon or lacks a name, or a new pair."""
     try:
         if kept and _still_good(authority, _certificate(kept.certificate), names=names, now=now):
             return kept
-        key = _key(kept.key) if kept else issuer.new_key()
+        key = _key(kept.key) if kept else certificates.new_key()
     except (ValueError, TypeError):
-        key = issuer.new_key()
-    return Pair(sign(authority, key), issuer.key_pem(key))
+        key = certificates.new_key()
+    return Pair(sign(authority, key), certificates.key_pem(key))
 
 
-def _still_good(authority: issuer.Authority, held: x509.Certificate, *, names: tuple[str, ...], now: float) -> bool:
+def _still_good(
+    authority: certificates.Authority, held: x509.Certificate, *, names: tuple[str, ...], now: float
+) -> bool:
     lasts = held.not_valid_after_utc - RENEWED_BEFORE > dt.datetime.fromtimestamp(now, dt.UTC)
     ours = held.issuer == authority.certificate.subject
-    return lasts and ours and set(names) <= set(inspection.names(held))
+    return lasts and ours and set(names) <= set(certificates.names(held))
 
 
 def _held(existing: Existing, secret: str) -> Pair | None:
@@ -131,16 +133,16 @@ def _held(existing: Existing, secret: str) -> Pair | None:
     return Pair(content["tls.crt"], content["tls.key"]) if {"tls.crt", "tls.key"} <= content.keys() else None
 
 
-def _pair_of(authority: issuer.Authority) -> Pair:
-    return Pair(issuer.certificate_pem(authority.certificate), issuer.key_pem(authority.key))
+def _pair_of(authority: certificates.Authority) -> Pair:
+    return Pair(certificates.certificate_pem(authority.certificate), certificates.key_pem(authority.key))
 
 
 def _certificate(content: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(content)
 
 
-def _key(content: bytes) -> issuer.Key:
+def _key(content: bytes) -> certificates.Key:
     held = load_pem_private_key(content, password=None)
-    if not isinstance(held, issuer.Key):
+    if not isinstance(held, certificates.Key):
         raise TypeError("a kind of key that cannot sign")
     return held

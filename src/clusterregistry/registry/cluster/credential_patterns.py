@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import orjson
 
+from clusterregistry.apimachinery.credentials import is_private_key
 from clusterregistry.apimachinery.meta.base64_text import content_of
-from clusterregistry.apimachinery.meta.private_keys import is_private_key
 
 SHORTEST = 12
 """No text that is shorter looks like any of the patterns."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.credentials import names_credential
 from clusterregistry.apimachinery.meta import field_errors
-from clusterregistry.apimachinery.meta.credential_names import names_credential
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.registry.cluster.credential_patterns import SHORTEST, credential_in, finder_for
 

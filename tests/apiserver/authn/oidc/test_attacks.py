@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from clusterregistry.apiserver.authn import fingerprint
-from clusterregistry.apiserver.authn.oidc import tokens
+from clusterregistry.apiserver.authn import bearer
+from clusterregistry.apiserver.authn.oidc import claims
 from tests.apiserver.authn.oidc.issuers import URL, Party, ready
 from tests.remote_servers import encoded, published, rsa_key, signed
 
@@ -186,7 +186,7 @@ async def test_claims_that_could_be_read_in_two_ways_are_none(content: bytes) ->
     party = await ready()
     assert not await refused(party, raw(payload()))
     assert await refused(party, raw(content))
-    assert tokens.parse(raw(content)) is None
+    assert claims.parse(raw(content)) is None
 
 
 async def test_a_header_with_a_name_twice_is_none() -> None:
@@ -222,8 +222,8 @@ async def test_a_standard_alphabet_is_refused() -> None:
 
 async def test_a_huge_token_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
     party = await ready()
-    token = party.token(padding="x" * fingerprint.MAX_TOKEN)
-    monkeypatch.setattr(tokens, "parse", None)
+    token = party.token(padding="x" * bearer.MAX_TOKEN)
+    monkeypatch.setattr(claims, "parse", None)
     assert await refused(party, token)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from clusterregistry.apiserver.authn.oidc import claims
+from clusterregistry.apiserver.authn.oidc.claims import Refused
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
-from clusterregistry.apiserver.authn.oidc.tokens import Refused
 from clusterregistry.apiserver.authn.user import User
 
 URL = "https://issuer.example.com"

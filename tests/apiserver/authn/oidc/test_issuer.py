@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterregistry.apiserver.authn.oidc import authenticator
-from clusterregistry.apiserver.authn.oidc.keys import MAX_KEYS, KeySet, read_keys
+from clusterregistry.apiserver.authn.oidc.issuer import MAX_KEYS, KeySet, read_keys
 from clusterregistry.apiserver.authn.user import User
 from tests.apiserver.authn.oidc.issuers import URL, Party, ready
 from tests.remote_servers import published, rsa_key, signed

@@ -4,11 +4,10 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import ALLOW, NO_OPINION, PathRule, ResourceRule, UserRules
-from clusterregistry.apiserver.authz.rbac import changes as changes_module
 from clusterregistry.apiserver.authz.rbac import grants as grants_module
+from clusterregistry.apiserver.authz.rbac import policy as changes_module
 from clusterregistry.apiserver.authz.rbac import policy as policy_module
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
+from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, RBACAuthorizer, Subject
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, asking_for_path, bound, path_rule, policy_of
 
 JANE = User("jane", groups=("team", "system:authenticated"))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
+from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, RBACAuthorizer
 from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
 from tests.apiserver.authz.rbac.policies import policy_from_wire
 

@@ -10,7 +10,7 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes
-from clusterregistry.apiserver.authz.rbac.authorizer import RBACAuthorizer
+from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from tests.apiserver.authz.rbac.policies import policy_from_wire
 
 RECORDED = Path(__file__).parents[3] / "conformance" / "rbac.json"

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.endpoints.request_scope import ownerships
-from clusterregistry.apiserver.registry.rbac.clusterrole import cluster_role_resource
-from clusterregistry.apiserver.registry.rbac.clusterrolebinding import cluster_role_binding_resource
+from clusterregistry.apiserver.registry.rbac.bootstrap import Keeper
 from clusterregistry.apiserver.registry.rbac.controller import kept_up
-from clusterregistry.apiserver.registry.rbac.server_writer import Keeper
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.storage import keys
+from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import presented
@@ -33,7 +32,7 @@ async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
     async with AsyncExitStack() as stack:
 
         async def keeper(resource: Resource) -> Keeper:
-            cacher = await Cacher.open(storage, keys.prefix_of(resource.group, resource.plural), present=presented)
+            cacher = await Cacher.open(storage, interface.prefix_of(resource.group, resource.plural), present=presented)
             stack.push_async_callback(cacher.close)
             store = Store(resource, cacher, now=lambda: NOW)
             return Keeper(store=store, ownership=ownerships(resource, resource.versions[0], now=lambda: NOW)[""])

@@ -12,7 +12,7 @@ import pytest
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, authenticated
 from clusterregistry.apiserver.authz.interface import Attributes
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.registry.rbac.default_objects import default_bindings, default_roles
+from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.storage.interface import Storage
 from tests.apiserver.api.rbac_objects import aggregate, binding, role, rule
 from tests.apiserver.registry.rbac.keepers import Keepers, replica

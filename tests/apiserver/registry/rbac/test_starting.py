@@ -12,7 +12,7 @@ import pytest
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER
 from clusterregistry.apiserver.authz.interface import Attributes
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.registry.rbac import aggregation, controller
+from clusterregistry.apiserver.registry.rbac import controller
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import to_stored
@@ -50,7 +50,7 @@ async def _hanging(*_arguments: Any, **_keywords: Any) -> int:
 async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(controller, "_AT_START", 0.2)
     monkeypatch.setattr(controller, "_BETWEEN_ATTEMPTS", 0.01)
-    monkeypatch.setattr(aggregation, "_PATIENCE", 0.01)
+    monkeypatch.setattr(controller, "_PATIENCE", 0.01)
     inner = await SQLiteStorage.open(tmp_path / "registry.db")
     yield ReadOnly(inner)
     await inner.close()

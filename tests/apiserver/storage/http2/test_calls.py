@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from clusterregistry.apiserver.storage.etcd.http2 import frames, keepalive, streams
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, StatusCode
-from clusterregistry.apiserver.storage.etcd.http2.streams import framed
+from clusterregistry.apiserver.storage.etcd.http2 import connection, frames, streams
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
 from tests.apiserver.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
 
 
@@ -278,8 +277,8 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
 async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(keepalive, "KEEPALIVE_SECONDS", 0.0)
-    monkeypatch.setattr(keepalive, "KEEPALIVE_PATIENCE", 0.3)
+    monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "KEEPALIVE_PATIENCE", 0.3)
     asked = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -296,7 +295,7 @@ async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_no
 
 
 async def test_a_server_that_answers_to_that_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keepalive, "KEEPALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
 
     async def script(peer: Peer) -> None:
         await peer.greet()

@@ -7,10 +7,9 @@ import ssl
 import pytest
 
 from clusterregistry.apiserver.storage.etcd.http2 import channel as channels
-from clusterregistry.apiserver.storage.etcd.http2 import connection, frames, keepalive
+from clusterregistry.apiserver.storage.etcd.http2 import connection, frames
 from clusterregistry.apiserver.storage.etcd.http2.channel import Channel
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, StatusCode
-from clusterregistry.apiserver.storage.etcd.http2.streams import framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
 from tests.apiserver.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
 from tools.ports import free_ports
 
@@ -436,7 +435,7 @@ async def test_a_server_that_asks_and_does_not_read_the_answers_is_left(
     question: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_MOST_UNREAD", 1000)
-    monkeypatch.setattr(keepalive, "_PONG_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "_PONG_SECONDS", 0.0)
 
     async def script(peer: Peer) -> None:
         await peer.greet()

@@ -6,8 +6,7 @@ import random
 import pytest
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError
-from clusterregistry.apiserver.storage.etcd.http2.streams import framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, framed
 from tests.apiserver.storage.http2.peers import HEAD, TRAILERS, Peer, call, data, serving
 
 STREAMS = (1, 3, 5, 7)

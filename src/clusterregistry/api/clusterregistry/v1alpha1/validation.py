@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.credentials import is_private_key
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.base64_text import content_of
 from clusterregistry.apimachinery.meta.field_errors import FieldError
-from clusterregistry.apimachinery.meta.private_keys import is_private_key
 
 ENDPOINTS = "spec.kubernetesApiEndpoints"
 

@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from clusterregistry.apiserver.authn.fingerprint import fingerprint, usable
-from clusterregistry.apiserver.authn.oidc import claims, keys, tokens
-from clusterregistry.apiserver.authn.oidc.issuer import Issuer
-from clusterregistry.apiserver.authn.oidc.keys import KeySet
+from clusterregistry.apiserver.authn.bearer import fingerprint, usable
+from clusterregistry.apiserver.authn.oidc import claims
+from clusterregistry.apiserver.authn.oidc import issuer as keys
+from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
+from clusterregistry.apiserver.authn.oidc.issuer import Issuer, KeySet
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
-from clusterregistry.apiserver.authn.oidc.tokens import Refused, Token
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.webhooks.ttl_cache import Answers
 
@@ -44,7 +44,7 @@ class IssuedTokens:
         return user if user is not None else self._look_at(token)
 
     def _look_at(self, text: str) -> User | Awaitable[User | None] | None:
-        token = tokens.parse(text)
+        token = claims.parse(text)
         if token is None or token.issuer != self._settings.url:
             return None
         try:
@@ -77,7 +77,7 @@ class IssuedTokens:
 
     def refusal(self, text: str) -> str:
         """Why a token is not good here. Checks it once more, as the reason was not kept."""
-        token = tokens.parse(text) if usable(text) else None
+        token = claims.parse(text) if usable(text) else None
         if token is None:
             return "it is no JWT as OpenID Connect has them"
         if token.issuer != self._settings.url:

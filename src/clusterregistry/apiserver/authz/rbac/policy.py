@@ -1,8 +1,4 @@
-"""All roles and bindings, and what each user has of them.
-
-Whoever keeps the roles and bindings tells of each change, with the storage revision of it. Decisions read only what
-is here.
-"""
+"""RBAC as an authorizer: from a policy to decisions, lists of rules and names."""
 
 from __future__ import annotations
 
@@ -13,10 +9,50 @@ from typing import Any, Self
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.authz.interface import Decision, Verdict
-from clusterregistry.apiserver.authz.rbac.changes import Changes
+from clusterregistry.apiserver.authz.interface import Attributes, Decision, PathRule, ResourceRule, UserRules, Verdict
 from clusterregistry.apiserver.authz.rbac.grants import Grant, Grants
 from clusterregistry.apiserver.authz.rbac.rules import Rule
+
+_MOST = 100_000
+"""Of how many users and groups the last change is known one by one."""
+
+
+class Changes:
+    """The last change for each user and group. What is not known counts as changed: that only makes more work."""
+
+    def __init__(self) -> None:
+        self._begin = 0
+        self._last = 0
+        self._users: dict[str, int] = {}
+        self._groups: dict[str, int] = {}
+
+    def begin_at(self, revision: int) -> None:
+        """What came before this revision is not known."""
+        self._begin = max(self._begin, revision)
+
+    def begin_anew(self, revision: int) -> None:
+        """The same where revisions begin anew, as in a storage that was restored: those told before say nothing."""
+        self._users.clear()
+        self._groups.clear()
+        self._begin = self._last = revision
+
+    def note(self, revision: int, *, user: str | None, group: str | None) -> None:
+        """Something changed for a user or a group."""
+        self._last = max(self._last, revision)
+        if len(self._users) + len(self._groups) >= _MOST:
+            self._users.clear()
+            self._groups.clear()
+            self.begin_at(self._last)
+        if user is not None:
+            self._users[user] = max(revision, self._users.get(user, 0))
+        if group is not None:
+            self._groups[group] = max(revision, self._groups.get(group, 0))
+
+    def last_for(self, user: User) -> int:
+        """The revision of the last change that may concern a user."""
+        of_groups = (self._groups.get(group, 0) for group in user.groups)
+        return max(self._begin, self._users.get(user.name, 0), *of_groups)
+
 
 _USERS_KEPT = 2048
 """Of how many users what they may do is kept at hand."""
@@ -246,3 +282,51 @@ def _bound(rules: Sequence[Rule], name: str, binding: Binding, subject: Subject)
     reason = f"RBAC: allowed by ClusterRoleBinding {quoted(name)} of ClusterRole {quoted(binding.role)} to {subject}"
     decision = Decision(Verdict.ALLOW, reason)
     return [Grant(rule, decision) for rule in rules]
+
+
+class RBACAuthorizer:
+    """Allows what the roles bound to a user allow, and has no opinion on anything else."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        return self._policy.grants(attributes.user).decision(attributes)
+
+    def rules_of(self, user: User) -> UserRules:
+        grants = self._policy.grants(user)
+        rules = [each.rule for each in grants.grants]
+        return UserRules(
+            resource_rules=tuple(
+                ResourceRule(
+                    verbs=each.verbs,
+                    api_groups=each.api_groups,
+                    resources=each.resources,
+                    resource_names=each.resource_names,
+                )
+                for each in rules
+                if each.resources
+            ),
+            path_rules=tuple(
+                PathRule(verbs=each.verbs, non_resource_urls=each.non_resource_urls)
+                for each in rules
+                if each.non_resource_urls
+            ),
+            problems=grants.problems,
+        )
+
+    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        """Only names that a rule spells out: who may get whatever they can name has not been shown any."""
+        return self._policy.grants(user).names(verb=verb, group=group, resource=resource)
+
+    def changed_at(self, user: User) -> int:
+        return self._policy.changed_at(user)
+
+    def granted_at(self, user: User) -> int:
+        return self._policy.grants(user).revision
+
+    async def caught_up(self, revision: int) -> None:
+        await self._policy.caught_up(revision)
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return self._policy.on_change(listener)

@@ -17,7 +17,7 @@ from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.storage.sqlite.rescue import OpenDatabase
+    from clusterregistry.apiserver.storage.sqlite.backup import OpenDatabase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

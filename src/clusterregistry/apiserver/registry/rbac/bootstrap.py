@@ -9,16 +9,211 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from clusterregistry.api.clusterregistry import GROUP as CLUSTERS_GROUP
+from clusterregistry.api.rbac import GROUP
+from clusterregistry.api.rbac.v1 import VERSION
+from clusterregistry.api.rbac.v1.types import CLUSTER_ROLE_BINDING_KIND, CLUSTER_ROLE_KIND
+from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
 from clusterregistry.apimachinery.meta.errors import APIError
+from clusterregistry.apiserver.authn.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, MASTERS
+from clusterregistry.apiserver.authz.rbac.coverage import compacted, not_covered
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
-from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
-from clusterregistry.apiserver.registry.rbac.default_objects import default_bindings, default_roles
-from clusterregistry.apiserver.registry.rbac.repair import left_alone, repaired_binding, repaired_role
-from clusterregistry.apiserver.registry.rbac.server_writer import Change, Keeper
+from clusterregistry.apiserver.authz.rbac.rules import Rule, rules_from_wire
+from clusterregistry.apiserver.registry.deletion import DeleteOptions
+from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.storage.object_bytes import decoded, name_of
 
 Object = dict[str, Any]
+
+AUTO_UPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+"""The annotation that keeps a default object from being repaired, when it is "false"."""
+
+_BOOTSTRAPPING = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+_MONITORING = "system:monitoring"
+_READING = ["get", "list", "watch"]
+_WRITING = ["create", "delete", "deletecollection", "patch", "update"]
+_PUBLIC_PATHS = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY_PATHS = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
+_MONITORED_PATHS = [
+    *("/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"),
+]
+
+
+def _metadata(name: str, labels: dict[str, str]) -> Object:
+    return {"name": name, "labels": _BOOTSTRAPPING | labels, "annotations": {AUTO_UPDATE: "true"}}
+
+
+def _role(name: str, *rules: Object, aggregated_to: str = "") -> Object:
+    labels = {_AGGREGATE + aggregated_to: "true"} if aggregated_to else {}
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": CLUSTER_ROLE_KIND,
+        "metadata": _metadata(name, labels),
+        "rules": list(rules) or None,
+    }
+
+
+def _aggregate(name: str, *, aggregated_to: str = "") -> Object:
+    """A role that is made of all roles with its label."""
+    selector = {"matchLabels": {_AGGREGATE + name: "true"}}
+    return _role(name, aggregated_to=aggregated_to) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
+
+
+def _on(group: str, verbs: list[str], *resources: str) -> Object:
+    return {"verbs": verbs, "apiGroups": [group], "resources": list(resources)}
+
+
+def _paths(verbs: list[str], paths: list[str]) -> Object:
+    return {"verbs": verbs, "nonResourceURLs": paths}
+
+
+def _binding(role: str, *groups: str) -> Object:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": CLUSTER_ROLE_BINDING_KIND,
+        "metadata": _metadata(role, {}),
+        "roleRef": {"apiGroup": GROUP, "kind": CLUSTER_ROLE_KIND, "name": role},
+        "subjects": [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups],
+    }
+
+
+def default_roles() -> list[Object]:
+    """Fresh objects, for the caller to change."""
+    return [
+        _role("cluster-admin", _on("*", ["*"], "*"), _paths(["*"], ["*"])),
+        _aggregate("admin"),
+        _aggregate("edit", aggregated_to="admin"),
+        _aggregate("view", aggregated_to="edit"),
+        _role(
+            "system:aggregate-to-admin",
+            _on(CLUSTERS_GROUP, ["patch", "update"], "clusters/status"),
+            aggregated_to="admin",
+        ),
+        _role("system:aggregate-to-edit", _on(CLUSTERS_GROUP, _WRITING, "clusters"), aggregated_to="edit"),
+        _role(
+            "system:aggregate-to-view",
+            _on(CLUSTERS_GROUP, _READING, "clusters", "clusters/status"),
+            aggregated_to="view",
+        ),
+        _role(
+            "system:basic-user",
+            _on("authorization.k8s.io", ["create"], "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+            _on("authentication.k8s.io", ["create"], "selfsubjectreviews"),
+        ),
+        _role("system:discovery", _paths(["get"], sorted([*_DISCOVERY_PATHS, *_PUBLIC_PATHS]))),
+        _role("system:monitoring", _paths(["get"], _MONITORED_PATHS)),
+        _role("system:public-info-viewer", _paths(["get"], _PUBLIC_PATHS)),
+    ]
+
+
+def default_bindings() -> list[Object]:
+    """Fresh objects, for the caller to change."""
+    return [
+        _binding("cluster-admin", MASTERS),
+        _binding("system:basic-user", ALL_AUTHENTICATED),
+        _binding("system:discovery", ALL_AUTHENTICATED),
+        _binding("system:monitoring", _MONITORING),
+        _binding("system:public-info-viewer", ALL_AUTHENTICATED, ALL_UNAUTHENTICATED),
+    ]
+
+
+def repaired_role(present: Object, wanted: Object) -> Object:
+    """``present`` with the rules, or else the selectors, that it lacks."""
+    if left_alone(present):
+        return present
+    repaired = _with_metadata(present, wanted)
+    if "aggregationRule" in wanted:
+        return {
+            **repaired,
+            "aggregationRule": _with_selectors(present.get("aggregationRule"), wanted["aggregationRule"]),
+        }
+    missing = not_covered(rules_from_wire(wanted["rules"]), held=rules_from_wire(present["rules"]))
+    return {**repaired, "rules": [*(present["rules"] or ()), *map(_wire, compacted(missing))] or None}
+
+
+def repaired_binding(present: Object, wanted: Object) -> Object:
+    """``present``, which is of the wanted role, with the subjects that it lacks."""
+    if left_alone(present):
+        return present
+    subjects = present.get("subjects", [])
+    missing = [each for each in wanted["subjects"] if each not in subjects]
+    return {**_with_metadata(present, wanted), "subjects": [*subjects, *missing]}
+
+
+def left_alone(present: Object) -> bool:
+    """Whether somebody asked that this default object be theirs."""
+    annotations = present["metadata"].get("annotations", {})
+    return bool(annotations.get(AUTO_UPDATE) == "false")
+
+
+def _with_metadata(present: Object, wanted: Object) -> Object:
+    metadata = {**present["metadata"]}
+    for part in ("labels", "annotations"):
+        metadata[part] = wanted["metadata"][part] | metadata.get(part, {})
+    return {**present, "metadata": metadata}
+
+
+def _with_selectors(present: Object | None, wanted: Object) -> Object:
+    selectors = (present or {}).get("clusterRoleSelectors", [])
+    missing = [each for each in wanted["clusterRoleSelectors"] if each not in selectors]
+    return {"clusterRoleSelectors": [*selectors, *missing]}
+
+
+def _wire(rule: Rule) -> Object:
+    parts = {
+        "verbs": rule.verbs,
+        "apiGroups": rule.api_groups,
+        "resources": rule.resources,
+        "resourceNames": rule.resource_names,
+        "nonResourceURLs": rule.non_resource_urls,
+    }
+    return {name: list(values) for name, values in parts.items() if values}
+
+
+Change = Callable[[Object], Object]
+
+
+def _unheard(_text: str) -> None:
+    """There is nobody to warn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """The objects of one kind. All methods but ``seen`` raise APIError when the storage cannot answer."""
+
+    store: Store
+    ownership: Ownership
+
+    async def seen(self) -> dict[str, Object]:
+        """All objects by name, as far as this server has seen: from memory."""
+        page = await self.store.storage.list(self.store.prefix, revision=self.store.storage.revision)
+        return {name_of(kv): decoded(kv) for kv in page.items}
+
+    async def create(self, obj: Object, *, manager: str) -> None:
+        """Raises 409 for one that is there."""
+        self.ownership.record_update(None, obj, manager=manager)
+        await self.store.create(obj, dry_run=False, warn=_unheard)
+
+    async def change(self, name: str, change: Change, *, manager: str) -> None:
+        """Replaces an object by what ``change`` makes of a copy of it. Raises 404."""
+
+        def changed(old: Object | None) -> Object:
+            if old is None:
+                raise self.store.not_found(name)
+            obj = change({**old, "metadata": {**old["metadata"]}})
+            self.ownership.record_update(old, obj, manager=manager)
+            return obj
+
+        await self.store.update(name, changed, strategy=self.store.resource.strategy, dry_run=False, warn=_unheard)
+
+    async def delete(self, name: str) -> None:
+        await self.store.delete(name, DeleteOptions())
+
+
 Repaired = Callable[[Object, Object], Object]
 
 MANAGER = "clusterregistry"

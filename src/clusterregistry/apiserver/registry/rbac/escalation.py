@@ -18,7 +18,7 @@ from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, de
 from clusterregistry.apiserver.authz.rbac.coverage import escalation_message, not_covered
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.rbac.rules import ANY, Rule, rules_from_wire
-from clusterregistry.apiserver.registry import storage_errors
+from clusterregistry.apiserver.registry.errors import api_error
 from clusterregistry.apiserver.storage.errors import StorageError
 
 Object = dict[str, Any]
@@ -59,7 +59,7 @@ class _Escalation:
         try:
             await self._policy.caught_up(await self._current_revision())
         except StorageError as error:
-            raise storage_errors.api_error(error) from error
+            raise api_error(error) from error
 
     def _missing(self, user: User, wanted: Iterable[Rule]) -> list[Rule]:
         return not_covered(wanted, held=[grant.rule for grant in self._policy.grants(user).grants])

@@ -13,10 +13,10 @@ from typing import Any
 
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
 from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
-from clusterregistry.apiserver.registry.object_view import decoded, name_of
-from clusterregistry.apiserver.registry.rbac.default_objects import default_bindings, default_roles
+from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.interface import Event, Interrupted, KeyValue
+from clusterregistry.apiserver.storage.object_bytes import decoded, name_of
 
 Object = dict[str, Any]
 _Take = Callable[[str, Object, int], None]

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import CorruptObjects
-from clusterregistry.apiserver.storage.cacher.recent_events import RecentEvents
-from clusterregistry.apiserver.storage.cacher.snapshots import Snapshot
+from clusterregistry.apiserver.storage.cacher.history import RecentEvents, Snapshot
 from clusterregistry.apiserver.storage.errors import CorruptObject, RevisionInFuture, StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.interface import (
     Event,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import errors
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError
 from clusterregistry.apiserver.storage.etcd.lineage import Lineage
 from clusterregistry.apiserver.storage.etcd.member import Member, tls_context
 from clusterregistry.apiserver.storage.etcd.session import Session

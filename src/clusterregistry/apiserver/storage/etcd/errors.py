@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.etcd.http2.channel import HANDSHAKE_FAILED
 from clusterregistry.apiserver.storage.etcd.http2.handshake import HUNG_UP, REFUSED_BY_TLS, SPEAKS_HTTP1, SPEAKS_TLS
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, StatusCode
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode
 
 _COMPACTED = "required revision has been compacted"
 _FUTURE = "required revision is a future revision"

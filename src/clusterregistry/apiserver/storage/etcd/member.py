@@ -12,9 +12,8 @@ from google.protobuf.message import DecodeError
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import messages
 from clusterregistry.apiserver.storage.etcd.http2.channel import Channel
-from clusterregistry.apiserver.storage.etcd.http2.headers import Metadata
-from clusterregistry.apiserver.storage.etcd.http2.status import unavailable
-from clusterregistry.apiserver.storage.etcd.http2.streams import Stream
+from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
+from clusterregistry.apiserver.storage.etcd.http2.streams import Stream, unavailable
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 
 _METHODS: dict[str, tuple[str, Any]] = {

@@ -7,8 +7,8 @@ import logging
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.http2.headers import Metadata
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError
+from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError
 from clusterregistry.apiserver.storage.etcd.member import Member
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 

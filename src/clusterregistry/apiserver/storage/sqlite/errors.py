@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusterregistry.apimachinery import file_errors
+from clusterregistry.apimachinery import operator_error
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 
 _LOCKED = ("another program keeps the file locked", "end that program's transaction")
@@ -46,8 +46,8 @@ them: the frame that makes a transaction complete is the last one, and was not w
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     """The error to raise in place of an engine's, with what to do about it."""
-    if isinstance(error, OSError) and file_errors.is_known(error):
-        message, remedy = file_errors.explain(path, error, action="opened")
+    if isinstance(error, OSError) and operator_error.is_known(error):
+        message, remedy = operator_error.explain(path, error, action="opened")
         return StorageUnavailable(message, remedy=remedy)
     explanation, remedy = _explained(path, error)
     details = f"{explanation} ({error})" if explanation else str(error)

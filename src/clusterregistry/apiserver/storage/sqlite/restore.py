@@ -19,7 +19,7 @@ from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavai
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.backup import DAMAGED, complete_copy, put_in_place, sync_directory
 from clusterregistry.apiserver.storage.sqlite.errors import REPLACE, RESTORE, translated
-from clusterregistry.apiserver.storage.sqlite.file_lock import FileLock
+from clusterregistry.apiserver.storage.sqlite.files import FileLock
 from clusterregistry.apiserver.storage.sqlite.integrity import Progress
 from clusterregistry.apiserver.storage.sqlite.stats import newest_revision
 

@@ -22,15 +22,12 @@ from clusterregistry.apiserver.storage.interface import (
 )
 from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, SeenRevision
 from clusterregistry.apiserver.storage.sqlite import schema
-from clusterregistry.apiserver.storage.sqlite.compaction import sweep
 from clusterregistry.apiserver.storage.sqlite.errors import translated
-from clusterregistry.apiserver.storage.sqlite.file_lock import FileLock
-from clusterregistry.apiserver.storage.sqlite.inspection import behind_link, inspect
+from clusterregistry.apiserver.storage.sqlite.files import FileLock, ServedFiles, behind_link, inspect
 from clusterregistry.apiserver.storage.sqlite.integrity import check_at_start
 from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys
 from clusterregistry.apiserver.storage.sqlite.reader import Readers
-from clusterregistry.apiserver.storage.sqlite.served_files import ServedFiles
-from clusterregistry.apiserver.storage.sqlite.writer import Writer
+from clusterregistry.apiserver.storage.sqlite.writer import Writer, sweep
 from clusterregistry.apiserver.storage.subscriptions import Publisher
 
 _log = logging.getLogger(__name__)

@@ -26,8 +26,37 @@ from clusterregistry.apiserver.storage.interface import Event, KeyValue
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.batch import MOST_ROWS, Batch, Write
 from clusterregistry.apiserver.storage.sqlite.errors import leaves_doubt, unavailable
+from clusterregistry.apiserver.storage.sqlite.files import ServedFiles
 from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys
-from clusterregistry.apiserver.storage.sqlite.served_files import ServedFiles
+
+SLICE_ROWS = 500
+"""Some milliseconds of work: that is how long a write may wait behind a slice."""
+
+_NEXT = """SELECT revision, prev_revision, value IS NULL FROM log
+    WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?"""
+
+
+def sweep(connection: sqlite3.Connection, *, revision: int) -> bool:
+    """One slice of compacting to a revision, inside the caller's transaction. True when nothing is left.
+
+    From the first slice on older revisions count as compacted: no read meets one half removed.
+    """
+    numbers = schema.numbers(connection)
+    target = max(revision, numbers["compacted"])
+    if target == numbers["swept"]:
+        return True
+    rows = connection.execute(_NEXT, (numbers["swept"], target, SLICE_ROWS)).fetchall()
+    dead = [(previous,) for _, previous, _ in rows if previous]
+    dead += [(changed,) for changed, _, deleted in rows if deleted]
+    connection.executemany("DELETE FROM log WHERE revision = ?", dead)
+    done = len(rows) < SLICE_ROWS
+    swept = target if done else rows[-1][0]
+    connection.executemany(
+        "UPDATE meta SET value = ? WHERE name = ?",
+        [(target, "compacted"), (swept, "swept")],
+    )
+    return done
+
 
 _PATIENCE = 0.004
 """Seconds that a write waits at most for others to come before it is handed over."""

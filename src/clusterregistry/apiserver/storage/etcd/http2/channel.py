@@ -7,12 +7,11 @@ import os
 import socket
 import ssl
 
-from clusterregistry.apiserver.storage.etcd.http2 import headers
+from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.connection import Connection
+from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
 from clusterregistry.apiserver.storage.etcd.http2.handshake import HUNG_UP
-from clusterregistry.apiserver.storage.etcd.http2.headers import Metadata
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, StatusCode, unavailable
-from clusterregistry.apiserver.storage.etcd.http2.streams import Call, Stream, framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import Call, RpcError, StatusCode, Stream, framed, unavailable
 
 CONNECT_SECONDS = 5.0
 """How long it may take until a server has greeted us."""
@@ -77,7 +76,7 @@ class Channel:
         if block is None:
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
-            block = self._blocks[kind] = headers.request_block(
+            block = self._blocks[kind] = frames.request_block(
                 path, authority=self._endpoint, tls=self._tls is not None, metadata=metadata, seconds=seconds
             )
         return block

@@ -1,9 +1,15 @@
-"""Frames of HTTP/2 as bytes: made, and taken apart. What they mean is for the connection to say."""
+"""What comes in on a connection: frames made of bytes, however they are cut, and blocks of headers made of frames."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from struct import Struct
+from typing import NamedTuple, Protocol
+from urllib.parse import unquote
+
+from hpack import Decoder
+from hpack.exceptions import HPACKError
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 """Kinds of frames."""
@@ -146,3 +152,202 @@ def without_padding(flags: int, content: bytes, *, priority: bool = False) -> by
     if end < begin:
         raise ProtocolError("more padding than there is")
     return content[begin:end]
+
+
+Metadata = tuple[tuple[str, str], ...]
+
+LARGEST_BLOCK = 65_536
+"""Bytes of headers that a peer may send at once. etcd sends a hundred."""
+
+_REMEMBERED = 256
+"""Blocks: far more than etcd has different ones, and not much memory for a peer that never sends the same one."""
+
+_NO_TABLE = b"\x20"
+"""Says that we use no table. A peer that allows only a small one has to be told, and may come to that at any time."""
+
+_METHOD_POST, _SCHEME_HTTP, _SCHEME_HTTPS = b"\x83", b"\x86", b"\x87"
+_AUTHORITY, _PATH, _CONTENT_TYPE, _USER_AGENT = 1, 4, 31, 58
+"""Where these names stand in the table that HPACK begins with."""
+
+_LITERAL, _NEVER_INDEXED = 0x00, 0x10
+_NAME_BITS, _LENGTH_BITS = 4, 7
+_LONGEST_TIMEOUT = 99_999_999
+"""Milliseconds: gRPC writes a timeout with eight digits at most."""
+
+
+class AnswerHead(NamedTuple):
+    """What counts of a block of headers from the peer."""
+
+    http_status: int | None
+    is_grpc: bool
+    grpc_status: int | None
+    message: str
+
+
+def request_block(path: str, *, authority: str, tls: bool, metadata: Metadata, seconds: float | None) -> bytes:
+    """The headers of a request. ``seconds`` is how long it may take, None for a stream that has no end."""
+    parts = [
+        _NO_TABLE,
+        _METHOD_POST,
+        _SCHEME_HTTPS if tls else _SCHEME_HTTP,
+        _named(_PATH, path),
+        _named(_AUTHORITY, authority),
+        _named(_CONTENT_TYPE, "application/grpc"),
+        _named(_USER_AGENT, "clusterregistry"),
+        _literal("te", "trailers"),
+    ]
+    if seconds is not None:
+        parts.append(_literal("grpc-timeout", f"{min(math.ceil(seconds * 1000), _LONGEST_TIMEOUT)}m"))
+    parts += (_literal(name, value, kind=_NEVER_INDEXED) for name, value in metadata)
+    return b"".join(parts)
+
+
+class HeadReader:
+    """Understands blocks of headers."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, AnswerHead] = {}
+
+    def read(self, block: bytes) -> AnswerHead:
+        """Raises ProtocolError for what are no headers."""
+        known = self._known.get(block)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[block] = _understood(block)
+        return known
+
+
+def _understood(block: bytes) -> AnswerHead:
+    decoder = Decoder(max_header_list_size=LARGEST_BLOCK)
+    # As we have told the peer: there is no table beside the one that everybody has.
+    decoder.header_table_size = decoder.max_allowed_table_size = 0
+    try:
+        fields = {bytes(name): bytes(value) for name, value in decoder.decode(block, raw=True)}
+    except (HPACKError, IndexError, ValueError) as error:
+        raise ProtocolError(f"headers that cannot be read: {error}", COMPRESSION_ERROR) from None
+    return AnswerHead(
+        http_status=_number(fields.get(b":status")),
+        is_grpc=fields.get(b"content-type", b"").startswith(b"application/grpc"),
+        grpc_status=_number(fields.get(b"grpc-status")),
+        message=unquote(fields.get(b"grpc-message", b"").decode("latin-1"), errors="replace"),
+    )
+
+
+def _number(value: bytes | None) -> int | None:
+    return int(value) if value is not None and value.isdigit() and len(value) <= len("1000") else None
+
+
+def _named(index: int, value: str) -> bytes:
+    """A header whose name is in the table."""
+    return _integer(index, bits=_NAME_BITS, first=_LITERAL) + _string(value.encode())
+
+
+def _literal(name: str, value: str, *, kind: int = _LITERAL) -> bytes:
+    return bytes([kind]) + _string(name.encode()) + _string(value.encode())
+
+
+def _string(value: bytes) -> bytes:
+    return _integer(len(value), bits=_LENGTH_BITS, first=0) + value
+
+
+def _integer(value: int, *, bits: int, first: int) -> bytes:
+    """A number as HPACK writes it, in the last bits of a first byte and as many more as it takes."""
+    largest = (1 << bits) - 1
+    if value < largest:
+        return bytes([first | value])
+    value -= largest
+    made = [first | largest]
+    while value >= 0x80:  # noqa: PLR2004 - seven bits a byte
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+_read_head = HEAD.unpack_from
+
+
+class Recipient(Protocol):
+    """Who deals with frames. Each method may raise ProtocolError."""
+
+    def on_data(self, flags: int, stream: int, content: bytes) -> None: ...
+
+    def on_block(self, flags: int, stream: int, block: bytes) -> None:
+        """A whole block of headers, with the flags that it began with."""
+
+    def on_reset(self, flags: int, stream: int, content: bytes) -> None: ...
+
+    def on_settings(self, flags: int, stream: int, content: bytes) -> None: ...
+
+    def on_ping(self, flags: int, stream: int, content: bytes) -> None: ...
+
+    def on_goaway(self, flags: int, stream: int, content: bytes) -> None: ...
+
+    def on_window_update(self, flags: int, stream: int, content: bytes) -> None: ...
+
+
+class Inlet:
+    """The receiving half of a connection."""
+
+    def __init__(self, recipient: Recipient) -> None:
+        self.rest = b""
+        """What is not yet a frame."""
+        self._recipient = recipient
+        self._block: tuple[int, int, bytes] | None = None
+        self._handlers = (
+            recipient.on_data,
+            self._on_headers,
+            _ignore,  # PRIORITY
+            recipient.on_reset,
+            recipient.on_settings,
+            self._on_push,
+            recipient.on_ping,
+            recipient.on_goaway,
+            recipient.on_window_update,
+            self._on_continuation,
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Hands on all frames that are whole. Raises ProtocolError."""
+        at, size, handlers = 0, len(data), self._handlers
+        while (begin := at + HEAD_SIZE) <= size:
+            high, low, kind, flags, stream = _read_head(data, at)
+            length = high << 8 | low
+            if length > SMALLEST_MAX_FRAME:
+                raise ProtocolError("a frame that is too large", FRAME_SIZE_ERROR)
+            if (end := begin + length) > size:
+                break
+            if self._block is not None and kind != CONTINUATION:
+                raise ProtocolError("headers that break off")
+            if kind <= CONTINUATION:  # others are to be ignored
+                handlers[kind](flags, stream & LAST_STREAM, data[begin:end])
+            at = end
+        self.rest = data[at:]
+
+    def _on_headers(self, flags: int, stream: int, content: bytes) -> None:
+        if flags & (PADDED | WITH_PRIORITY):
+            content = without_padding(flags, content, priority=True)
+        if flags & END_HEADERS:
+            self._recipient.on_block(flags, stream, content)
+        else:
+            self._block = (flags, stream, content)
+
+    def _on_continuation(self, flags: int, stream: int, content: bytes) -> None:
+        if self._block is None or self._block[1] != stream:
+            raise ProtocolError("a part of headers that does not belong anywhere")
+        first_flags, _, block = self._block
+        block += content
+        if len(block) > LARGEST_BLOCK:
+            raise ProtocolError("headers that are too large", ENHANCE_YOUR_CALM)
+        if flags & END_HEADERS:
+            self._block = None
+            self._recipient.on_block(first_flags, stream, block)
+        else:
+            self._block = (first_flags, stream, block)
+
+    def _on_push(self, *_: object) -> None:
+        raise ProtocolError("a push, which nobody asked for")
+
+
+def _ignore(flags: int, stream: int, content: bytes) -> None:
+    """Frames that say nothing to us."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
-from clusterregistry.apiserver.storage.etcd.http2.status import RpcError, unavailable
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, unavailable
 
 SPEAKS_TLS = "it speaks TLS, and we do not"
 SPEAKS_HTTP1 = "it speaks HTTP/1.1 and no gRPC"
