@@ -30,7 +30,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
-from clusterregistry.apiserver.filters.in_flight import Seats
+from clusterregistry.apiserver.filters.in_flight import FairQueue
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Response
@@ -109,7 +109,7 @@ def chain(directory: Path, clients: Authorities) -> Handler:
 
     handler: Handler = innermost
     handler = authorization.filter_for(authorizer)(handler)
-    handler = in_flight.filter_for(reading=Seats(400), writing=Seats(200), metrics=RequestMetrics(()))(handler)
+    handler = in_flight.filter_for(reading=FairQueue(400), writing=FairQueue(200), metrics=RequestMetrics(()))(handler)
     handler = impersonation.filter_for(authorizer)(handler)
     return authentication.filter_for(authenticator)(handler)
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
-from clusterregistry.apiserver.endpoints.request_scope import ownerships
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager
+from clusterregistry.apiserver.endpoints.request_scope import field_managers
 from clusterregistry.registry.cluster import cluster_resource
 
 Object = dict[str, Any]
@@ -88,7 +88,7 @@ def status(beat: int) -> Object:
     }
 
 
-def live_object(main: Ownership, of_status: Ownership) -> Object:
+def live_object(main: FieldManager, of_status: FieldManager) -> Object:
     """The cluster as it is stored after a create, a status update and a label of somebody else's."""
     created = cluster()
     main.record_update(None, created, manager="kubectl-create")
@@ -117,13 +117,13 @@ def with_label(obj: Object, key: str, value: str) -> Object:
 
 def scenarios() -> list[Scenario]:
     resource = cluster_resource("off")
-    made = ownerships(resource, resource.versions[0], now=lambda: "2026-01-01T00:00:00Z")
+    made = field_managers(resource, resource.versions[0], now=lambda: "2026-01-01T00:00:00Z")
     main, of_status = made[""], made["status"]
     live = live_object(main, of_status)
     print(f"object: {len(orjson.dumps(live))} bytes, {len(live['metadata']['managedFields'])} managers\n")
 
-    def update(ownership: Ownership, obj: Object, manager: str) -> Callable[[], object]:
-        return lambda: ownership.record_update(live, changed(obj), manager=manager)
+    def update(field_manager: FieldManager, obj: Object, manager: str) -> Callable[[], object]:
+        return lambda: field_manager.record_update(live, changed(obj), manager=manager)
 
     heartbeat = as_decoded(changed(live, status=status(7)))
     relabelled = with_label(live, "example.com/label-0", "other")
@@ -137,8 +137,8 @@ def scenarios() -> list[Scenario]:
     del smaller["spec"]["authInfo"]["user"]["namespace"]
     beat = {"apiVersion": API_VERSION, "kind": "Cluster", "metadata": {"name": "prod-17"}, "status": status(7)}
 
-    def apply(ownership: Ownership, wanted: Object, manager: str) -> Callable[[], object]:
-        return lambda: ownership.apply(stored, wanted, manager=manager, force=True)
+    def apply(field_manager: FieldManager, wanted: Object, manager: str) -> Callable[[], object]:
+        return lambda: field_manager.apply(stored, wanted, manager=manager, force=True)
 
     return [
         Scenario("create", UPDATE_GOAL, lambda: main.record_update(None, cluster(), manager="kubectl-create")),

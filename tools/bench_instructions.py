@@ -58,7 +58,7 @@ class _Call(Request):
         super().__init__(method=method, path=path, query_string=query, headers=headers)
         self._body = body
 
-    def body_at_hand(self) -> bytes:
+    def cached_body(self) -> bytes:
         return self._body
 
     async def read_body(self) -> tuple[bytes, bool]:

@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clusterregistry.apiserver.endpoints.request_scope import ownerships
+from clusterregistry.apiserver.endpoints.request_scope import field_managers
 from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage import location as locations
 from clusterregistry.apiserver.storage.interface import Event, Storage
@@ -109,7 +109,7 @@ class Objects:
 
     def __init__(self) -> None:
         resource = cluster_resource("off")
-        made = ownerships(resource, resource.versions[0], now=lambda: "2026-01-01T00:00:00Z")
+        made = field_managers(resource, resource.versions[0], now=lambda: "2026-01-01T00:00:00Z")
         self._example: Object = live_object(made[""], made["status"])
         self._prefix = interface.prefix_of(resource.group, resource.plural)
         self._numbers = itertools.count()

@@ -17,7 +17,7 @@ def test_certificates_that_end_soon_are_renewed_and_the_kubeconfig_follows(
 ) -> None:
     caplog.set_level("INFO")
     layout, needed = layout_in(tmp_path), wanted(tmp_path)
-    provision.ensure(needed, lambda: time.time() - 300 * DAY)
+    provision.provision(needed, lambda: time.time() - 300 * DAY)
     files = (layout.serving_certificate, layout.admin_certificate, layout.kubeconfig)
     before = [path.read_bytes() for path in files]
     standalone._renew(needed)

@@ -31,7 +31,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     """Runs ``standalone`` with something else in the server's place."""
 
     def run(serve: Serve, *arguments: str) -> int:
-        def in_its_place(completed: CompletedOptions, occasions: lifecycle.Occasions) -> int:
+        def in_its_place(completed: CompletedOptions, occasions: lifecycle.LifecycleHooks) -> int:
             occasions.prepare()
             return serve(completed, occasions.on_ready)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.registry.cluster.credential_patterns import credential_in, finder_for
+from clusterregistry.registry.cluster.credential_patterns import find_credential, finder_for
 from clusterregistry.registry.cluster.secret_lint import LAST_APPLIED
 from tests.apiserver.api.clients import causes
 from tests.apiserver.api.in_process import InProcess, InProcessClient
@@ -61,13 +61,13 @@ def test_every_credential_is_known_by_its_looks_also_within_other_text() -> None
         (what, form)
         for what, secret in credentials().items()
         for form in (secret, f" {secret}\n", f"note: {secret}" if "base64" not in what else secret)
-        if not credential_in(form)
+        if not find_credential(form)
     ]
     assert missed == []
 
 
 def test_nothing_else_gives_an_alarm() -> None:
-    assert [(what, found) for what, text in innocent().items() if (found := credential_in(text))] == []
+    assert [(what, found) for what, text in innocent().items() if (found := find_credential(text))] == []
 
 
 def _found_at_once(texts: list[str]) -> list[str]:
@@ -80,7 +80,7 @@ def test_looking_at_many_texts_at_once_finds_the_same_as_looking_at_each() -> No
     assert _found_at_once(others) == [""] * len(others)
     for secret in credentials().values():
         for form in (secret, encoded(secret), f" {secret}\n", *re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", secret)):
-            found = credential_in(form)
+            found = find_credential(form)
             assert _found_at_once([form]) == [found], form
             assert _found_at_once([*others[:5], form, *others[5:]]) == [*[""] * 5, found, *[""] * len(others[5:])], form
 
@@ -89,7 +89,7 @@ def test_text_in_base64_is_searched_for_all_that_base64_can_hold() -> None:
     key = next(iter(private_keys().values()))
     for bare in ("AKIA" + "A1" * 8, "ASIA" + "A1" * 8, "AIza" + "a1" * 18, encoded(key)):
         for text in (bare + "/" + letters(24), letters(24) + "/" + bare):
-            assert _found_at_once([text]) == [credential_in(text)], text
+            assert _found_at_once([text]) == [find_credential(text)], text
 
 
 @pytest.mark.parametrize("path", PLACES)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apimachinery.credentials import is_private_key
 from clusterregistry.registry.cluster import secret_lint
-from clusterregistry.registry.cluster.credential_patterns import credential_in
+from clusterregistry.registry.cluster.credential_patterns import find_credential
 from clusterregistry.registry.cluster.secret_lint import inspect
 from tests.apimachinery import json_values
 from tests.apiserver.authn.certificates import root
@@ -57,8 +57,8 @@ def config(**values: str) -> list[str]:
     ],
 )
 def test_credentials_are_known_by_their_looks(text: str, what: str) -> None:
-    assert credential_in(text) == what
-    assert credential_in(f"prefix: {text}") == what
+    assert find_credential(text) == what
+    assert find_credential(f"prefix: {text}") == what
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_credentials_are_known_by_their_looks(text: str, what: str) -> None:
     ],
 )
 def test_what_only_resembles_one_gives_no_alarm(text: str) -> None:
-    assert credential_in(text) == ""
+    assert find_credential(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def _generated(kind: str) -> Any:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_private_key_in_der_is_known_in_base64(form: str) -> None:
     once = base64.b64encode(in_der(form)).decode()
-    assert credential_in(once) == "a private key, encoded"
-    assert credential_in(base64.encodebytes(in_der(form)).decode()) == "a private key, encoded"
-    assert credential_in(base64.b64encode(once.encode()).decode()) == "a private key, encoded"
+    assert find_credential(once) == "a private key, encoded"
+    assert find_credential(base64.encodebytes(in_der(form)).decode()) == "a private key, encoded"
+    assert find_credential(base64.b64encode(once.encode()).decode()) == "a private key, encoded"
     assert config(**{"client-key": once}) == ["spec.authInfo.providers[0].config.client-key"]
 
 
@@ -212,13 +212,13 @@ def test_a_private_key_in_der_is_known_in_other_letters(form: str) -> None:
     der = in_der(form)
     url_safe = base64.urlsafe_b64encode(der).decode()
     for text in (url_safe, url_safe.rstrip("="), der.hex(), der.hex().upper(), der.hex(":"), der.hex(" ")):
-        assert credential_in(text) == "a private key, encoded"
+        assert find_credential(text) == "a private key, encoded"
         assert config(**{"client-key": text}) == ["spec.authInfo.providers[0].config.client-key"]
 
 
 def test_what_only_begins_like_hexadecimal_is_left_alone() -> None:
     for text in ("30" + "\N{NO-BREAK SPACE}00" * 60, "30" * 60, "M" + "_-" * 60, "30:" * 60):
-        assert credential_in(text) == ""
+        assert find_credential(text) == ""
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -244,9 +244,9 @@ def test_what_is_public_in_der_gives_no_alarm() -> None:
         .public_bytes(Encoding.DER),
     ]
     for content in public:
-        assert credential_in(base64.b64encode(content).decode()) == ""
-        assert credential_in(base64.urlsafe_b64encode(content).decode()) == ""
-        assert credential_in(content.hex()) == ""
+        assert find_credential(base64.b64encode(content).decode()) == ""
+        assert find_credential(base64.urlsafe_b64encode(content).decode()) == ""
+        assert find_credential(content.hex()) == ""
         assert ca_bundle_error(base64.b64encode(content).decode()) == ""
 
 
@@ -290,7 +290,7 @@ def test_the_last_applied_configuration_does_not_alarm_twice() -> None:
 
 def test_a_ca_bundle_is_for_validation_to_judge() -> None:
     encoded = base64.b64encode(KEY.encode()).decode()
-    assert credential_in(encoded)
+    assert find_credential(encoded)
     assert inspect(spec={"kubernetesApiEndpoints": {"caBundle": encoded}}, annotations=None) == []
 
 
@@ -337,7 +337,7 @@ def test_the_number_of_warnings_is_bounded() -> None:
 def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
     started = time.process_time()
     for end in ("", " " * 60_000 + "!"):
-        credential_in(unit * (100_000 // len(unit)) + end)
+        find_credential(unit * (100_000 // len(unit)) + end)
     assert time.process_time() - started < 2
 
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 _LONGEST = 512
 
 
-def remembered(most: int, *, longest: int = _LONGEST) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+def bounded_cache(most: int, *, longest: int = _LONGEST) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Keeps up to ``most`` results of a function of one text; texts above ``longest`` characters are not kept."""
 
     def wrap(function: Callable[[str], T]) -> Callable[[str], T]:

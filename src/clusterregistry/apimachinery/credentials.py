@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 ENDINGS = (
     *("token", "password", "passwd", "pwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
@@ -20,7 +20,7 @@ _ENDING = re.compile(rf"(?:{'|'.join(ENDINGS)}|{_SHORT})s?[0-9]*+\Z")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
-@remembered(1024)
+@bounded_cache(1024)
 def names_credential(key: str) -> bool:
     """Whether a key, such as ``access_token`` or ``client-key-data``, is one of a credential."""
     return _ENDING.search(_SEPARATORS.sub("", key.lower())) is not None

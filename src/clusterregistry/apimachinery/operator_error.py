@@ -57,7 +57,7 @@ def _user(number: int) -> str:
         return f"uid {number}"
 
 
-class StartupProblem(Exception):  # noqa: N818 - what it is to an operator
+class OperatorError(Exception):
     """Something that an operator has to correct. Parts of the server raise it while they are put together."""
 
     def __init__(self, message: str, *, remedy: str) -> None:

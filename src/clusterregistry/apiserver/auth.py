@@ -20,11 +20,11 @@ from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.registry import catalog
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.hostcluster.config_watch import Following
+    from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deciders:
+class AuthComponents:
     """All that authentication and authorization ask."""
 
     tokens: Sequence[TokenSource]
@@ -33,14 +33,14 @@ class Deciders:
     """The questions about users that are answered here."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """Whether those answer who are asked elsewhere."""
-    following: Following | None = None
+    following: AuthConfigWatch | None = None
     token_file: TokenFile | None = None
     """One of ``tokens``, to be followed; None: there is no such file."""
 
 
-async def own(
+async def local_auth(
     options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
-) -> Deciders:
+) -> AuthComponents:
     """As the options say; ``stack`` closes them. Raises StartupProblem."""
     sources, made = await _asked_elsewhere(options, stack)
     authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=made)
@@ -48,15 +48,17 @@ async def own(
     token_file = TokenFile(path) if path else None
     tokens = [*([] if token_file is None else [token_file]), *sources]
     reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=now)
-    return Deciders(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
+    return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
 
 
-def of_host(host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Deciders:
+def host_auth(host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> AuthComponents:
     """The host cluster, which answers the reviews about users itself; ``stack`` leaves it. Raises StartupProblem."""
     from clusterregistry.apiserver.delegated_auth import Delegating  # noqa: PLC0415
 
     said = Delegating(host, options.webhooks, stack).begin()
-    return Deciders(tokens=[said.tokens], authorizer=said.authorizer, checks=said.checks, following=said.following)
+    return AuthComponents(
+        tokens=[said.tokens], authorizer=said.authorizer, checks=said.checks, following=said.following
+    )
 
 
 async def _asked_elsewhere(

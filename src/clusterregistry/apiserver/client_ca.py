@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class ClientAuthorities:
     """Whose certificates count for what. Empty until somebody has read the files."""
 
     clients: Authorities = field(default_factory=Authorities)
@@ -34,17 +34,17 @@ class Trust:
         return self.front_proxy.headers if self.front_proxy else usual_headers()
 
 
-def trust_of(options: CompletedOptions) -> Trust:
+def client_authorities(options: CompletedOptions) -> ClientAuthorities:
     """As the options say. Nobody is trusted before ``tell`` has been told of authorities."""
     authorities = Authorities()
     if not options.proxy_ca_files and not (options.host and options.host.reads_front_proxies):
-        return Trust(front_proxies=authorities)
+        return ClientAuthorities(front_proxies=authorities)
     front_proxy = FrontProxy(
         authorities,
         headers=_proxy_headers(options.front_proxy),
         names=options.front_proxy.requestheader_allowed_names,
     )
-    return Trust(front_proxies=authorities, front_proxy=front_proxy)
+    return ClientAuthorities(front_proxies=authorities, front_proxy=front_proxy)
 
 
 def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
@@ -60,7 +60,7 @@ def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def tell(trust: Trust, loaded: Loaded) -> None:
+def update_authorities(trust: ClientAuthorities, loaded: Loaded) -> None:
     """What TLS verifies with from now on is what authentication believes."""
     trust.clients.replace(loaded.client_cas)
     trust.front_proxies.replace(loaded.proxy_cas)
@@ -72,10 +72,10 @@ def tell(trust: Trust, loaded: Loaded) -> None:
         )
 
 
-class HostsWord:
+class AuthConfigSync:
     """Makes count what the host cluster says, as far as the options leave it to the host cluster."""
 
-    def __init__(self, host: HostCluster, *, trust: Trust, tls: LiveTls) -> None:
+    def __init__(self, host: HostCluster, *, trust: ClientAuthorities, tls: LiveTls) -> None:
         self._host, self._trust, self._tls = host, trust, tls
 
     async def take(self, config: AuthenticationConfig) -> None:
@@ -91,4 +91,4 @@ class HostsWord:
             raise ValueError(str(error)) from None
         if self._trust.front_proxy is not None and self._host.reads_front_proxies:
             self._trust.front_proxy.replace(headers=config.headers, names=config.proxy_names)
-        tell(self._trust, self._tls.loaded)
+        update_authorities(self._trust, self._tls.loaded)

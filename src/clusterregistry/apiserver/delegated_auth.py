@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.authn.bearer import TokenAuthenticator
 from clusterregistry.apiserver.authn.oidc.authenticator import IssuedTokens
 from clusterregistry.apiserver.authn.oidc.issuer import Issuer
@@ -25,7 +25,7 @@ from clusterregistry.apiserver.authz.webhook import Webhook as WebhookAuthorizer
 from clusterregistry.apiserver.health import Check
 from clusterregistry.apiserver.hostcluster import access, probe
 from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, TOKEN_REVIEWS, Objects, Reviews, for_users
-from clusterregistry.apiserver.hostcluster.config_watch import Following
+from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.oidc import OIDCOptions
@@ -33,7 +33,7 @@ from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.webhooks import config_file, tls
 from clusterregistry.apiserver.webhooks.config_file import Endpoint
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 from clusterregistry.apiserver.webhooks.transport import Transport
 from clusterregistry.apiserver.webhooks.webhook import Webhook
 
@@ -49,7 +49,7 @@ class Delegation:
 
     tokens: TokenReviews
     authorizer: Union
-    following: Following | None
+    following: AuthConfigWatch | None
     """What it says of certificates and front proxies; None: the options say it."""
     checks: Mapping[str, Check]
 
@@ -75,12 +75,12 @@ class Delegating:
             checks={**configuration, "token-review": tokens.problem, "access-review": decisions.problem},
         )
 
-    def _following(self, endpoint: Endpoint) -> Following:
+    def _following(self, endpoint: Endpoint) -> AuthConfigWatch:
         objects = Objects(endpoint)
         self._stack.push_async_callback(objects.close)
-        return Following(objects)
+        return AuthConfigWatch(objects)
 
-    def _tokens(self, endpoint: Endpoint, state: State) -> TokenReviews:
+    def _tokens(self, endpoint: Endpoint, state: HealthState) -> TokenReviews:
         reviews = self._reviews(endpoint, TOKEN_REVIEWS)
         self._meanwhile(probe.keep_probing(probe.token_probe(reviews), state))
         made = TokenReviews(
@@ -93,7 +93,7 @@ class Delegating:
         self._stack.push_async_callback(made.close)
         return made
 
-    def _authorizer(self, endpoint: Endpoint, state: State) -> Union:
+    def _authorizer(self, endpoint: Endpoint, state: HealthState) -> Union:
         """As the library under kube-apiserver's extensions: administrators and health first, then the host's word."""
         reviews = self._reviews(endpoint, ACCESS_REVIEWS)
         self._meanwhile(probe.keep_probing(probe.access_probe(reviews), state))
@@ -116,8 +116,8 @@ class Delegating:
         self._stack.push_async_callback(_cancel, asyncio.create_task(work))
 
 
-def _state(what: str, *, consequence: str) -> State:
-    return State(f"the host cluster, asked for {what},", consequence=consequence, at_first=_NOT_ASKED_YET)
+def _state(what: str, *, consequence: str) -> HealthState:
+    return HealthState(f"the host cluster, asked for {what},", consequence=consequence, at_first=_NOT_ASKED_YET)
 
 
 def _token_not_reviewed(error: CallFailed) -> errors.APIError:
@@ -162,7 +162,7 @@ def _issuers(options: OIDCOptions, stack: contextlib.AsyncExitStack) -> list[Tok
     try:
         tls.trust(context, tls.content(options.oidc_ca_file) if options.oidc_ca_file else b"")
     except ValueError as error:
-        raise StartupProblem(
+        raise OperatorError(
             f"--oidc-ca-file: {error}", remedy="give certificates in PEM, or leave the flag out"
         ) from None
     transport = Transport(context, patience=_ISSUER_PATIENCE)

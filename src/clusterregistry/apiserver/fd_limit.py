@@ -22,7 +22,7 @@ _UNLIMITED = 2**31
 _log = logging.getLogger(__name__)
 
 
-def room_for(connections: int) -> int:
+def connection_limit(connections: int) -> int:
     """How many of so many connections can be had, at least 1. Warns when they are fewer."""
     limit = _raised()
     possible = max(min(max(limit - OWN, limit // 2), limit - _in_use() - _LEAST), 1)

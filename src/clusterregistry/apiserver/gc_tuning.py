@@ -46,7 +46,7 @@ objects have stayed: they may have been stored, or circles are made by the secon
 _HOUR = 3600.0
 
 
-def give_back_what_is_free() -> None:
+def trim_malloc() -> None:
     """From now on; for the whole process."""
     if not sys.platform.startswith("linux"):
         return
@@ -59,7 +59,7 @@ def give_back_what_is_free() -> None:
         mallopt(_ARENA_MAX, 1)
 
 
-def collect_the_young() -> None:
+def tune_collector() -> None:
     """From now on; for the whole process. What is there already stays: it is not even looked at once an hour.
 
     Nor is it now, which would take as long as a tenth of the start, for the 200 KB that imports leave behind.
@@ -69,7 +69,7 @@ def collect_the_young() -> None:
     gc.enable()
 
 
-async def keep_collecting(sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+async def run_full_collections(sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
     """Looks at everything once an hour, for some milliseconds. Runs until it is cancelled."""
     while True:
         await sleep(_HOUR)

@@ -19,11 +19,11 @@ from typing import Any
 
 import uvloop
 
-from clusterregistry.apimachinery.operator_error import CertificateError, StartupProblem
+from clusterregistry.apimachinery.operator_error import CertificateError, OperatorError
 from clusterregistry.apiserver import service_manager
-from clusterregistry.apiserver.client_ca import HostsWord, tell
-from clusterregistry.apiserver.fd_limit import room_for
-from clusterregistry.apiserver.gc_tuning import collect_the_young, give_back_what_is_free, keep_collecting
+from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
+from clusterregistry.apiserver.fd_limit import connection_limit
+from clusterregistry.apiserver.gc_tuning import run_full_collections, trim_malloc, tune_collector
 from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.host_cluster import HostCluster
@@ -56,7 +56,7 @@ class StartupError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasions:
+class LifecycleHooks:
     """What the command does besides serving, and when.
 
     ``prepare`` sees to the certificates. It is called once the port and the storage are ours, so that a server that
@@ -68,14 +68,14 @@ class Occasions:
     renew: Callable[[], None] = lambda: None
 
 
-def serve(options: CompletedOptions, occasions: Occasions) -> int:
+def serve(options: CompletedOptions, occasions: LifecycleHooks) -> int:
     """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises."""
     listening = _listen(options)
     try:
         uvloop.run(_serve(options, listening, occasions))
     except StorageUnavailable as error:
         raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
-    except StartupProblem as error:
+    except OperatorError as error:
         raise StartupError(str(error), error.remedy) from error
     finally:
         listening.close()
@@ -113,18 +113,18 @@ def _tls(options: CompletedOptions) -> LiveTls:
         raise StartupError(str(error), error.remedy) from None
 
 
-async def _serve(options: CompletedOptions, listening: socket.socket, occasions: Occasions) -> None:
-    give_back_what_is_free()
+async def _serve(options: CompletedOptions, listening: socket.socket, occasions: LifecycleHooks) -> None:
+    trim_malloc()
     manager = service_manager.of_environment(os.environ)
     async with _meanwhile(manager.keep_informed()), build(options) as server:
         occasions.prepare()
         tls = _tls(options)
-        tell(server.trust, tls.loaded)
-        http = HttpServer(server.handler, max_connections=room_for(options.limits.max_connections))
+        update_authorities(server.trust, tls.loaded)
+        http = HttpServer(server.handler, max_connections=connection_limit(options.limits.max_connections))
         await http.listen(listening, tls.context)
-        collect_the_young()
+        tune_collector()
         async with (
-            _meanwhile(keep_collecting()),
+            _meanwhile(run_full_collections()),
             _kept_current(tls, server, occasions),
             _host_followed(options.host, server, tls),
             _token_file_followed(server),
@@ -152,9 +152,9 @@ async def _until_stopped(
 
 
 @contextlib.asynccontextmanager
-async def _kept_current(tls: LiveTls, server: Server, occasions: Occasions) -> AsyncIterator[None]:
+async def _kept_current(tls: LiveTls, server: Server, occasions: LifecycleHooks) -> AsyncIterator[None]:
     """Follows the files of certificates meanwhile."""
-    work = keep_current(tls, renew=occasions.renew, on_change=lambda loaded: tell(server.trust, loaded))
+    work = keep_current(tls, renew=occasions.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
     async with _meanwhile(work):
         yield
 
@@ -165,7 +165,7 @@ async def _host_followed(host: HostCluster | None, server: Server, tls: LiveTls)
     if host is None or server.following is None:
         yield
         return
-    async with _meanwhile(server.following.follow(HostsWord(host, trust=server.trust, tls=tls).take)):
+    async with _meanwhile(server.following.follow(AuthConfigSync(host, trust=server.trust, tls=tls).take)):
         yield
 
 

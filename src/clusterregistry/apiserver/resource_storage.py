@@ -13,7 +13,7 @@ from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.registry.broadcaster import Hub
+from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
 from clusterregistry.apiserver.registry.store import Store
@@ -29,17 +29,17 @@ from clusterregistry.registry import catalog
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ResourceStorage:
     """A resource with its store and its watchers."""
 
     resource: Resource
     store: Store
-    hub: Hub
+    hub: Broadcaster
     structural: Structural
     """Of the storage version."""
 
 
-async def opened(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[Kept]:
+async def open_resources(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[ResourceStorage]:
     """All resources over one storage, whose history is shortened from now on; ``stack`` closes them.
 
     Raises StorageUnavailable.
@@ -83,15 +83,15 @@ async def _open_sqlite(path: Path) -> Storage:
     return await SQLiteStorage.open(path)
 
 
-async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> Kept:
+async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> ResourceStorage:
     prefix = interface.prefix_of(resource.group, resource.plural)
     structural = Structural(resource.stored_as.schema)
     codec = StorageCodec(resource, structural)
     cacher = await Cacher.open(backend, prefix, present=codec.decode, present_own=presented)
     stack.push_async_callback(cacher.close)
-    hub = Hub(cacher, prefix)
+    hub = Broadcaster(cacher, prefix)
     stack.callback(hub.close)
-    return Kept(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), hub, structural)
+    return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), hub, structural)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

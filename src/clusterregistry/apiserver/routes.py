@@ -16,7 +16,7 @@ from clusterregistry.apiserver.endpoints.get import get
 from clusterregistry.apiserver.endpoints.list import list_collection
 from clusterregistry.apiserver.endpoints.patch import patch
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo, check_path_name
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review
 from clusterregistry.apiserver.endpoints.update import update, without_name
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
@@ -30,7 +30,7 @@ from clusterregistry.apiserver.version_info import version_info
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
 
-Verb = Callable[[Scope, Request], Reply]
+Verb = Callable[[RequestScope, Request], Reply]
 
 _COLLECTION: Mapping[str, Verb] = {
     "list": list_collection,
@@ -52,7 +52,7 @@ class Routes:
     def __init__(  # noqa: PLR0913 - all that is served, all by keyword
         self,
         *,
-        scopes: Mapping[tuple[str, str, str], Scope],
+        scopes: Mapping[tuple[str, str, str], RequestScope],
         reviews: Mapping[tuple[str, str, str], ReviewScope],
         discovery: Callable[[], Discovery],
         health: Health,
@@ -100,7 +100,7 @@ class Routes:
             raise errors.method_not_allowed()
         return partial(review, scope)
 
-    def _watch(self, scope: Scope) -> Handler:
+    def _watch(self, scope: RequestScope) -> Handler:
         settings = self._watch_settings
         if settings is None:
             raise scope.not_supported("watch")
@@ -163,7 +163,7 @@ class Routes:
         return Response(found.status, content_type, (found.body,), list(headers.items()))
 
 
-def _verb(scope: Scope, info: RequestInfo) -> Verb:
+def _verb(scope: RequestScope, info: RequestInfo) -> Verb:
     check_path_name(info.name)
     if len(info.parts) == 1:
         verbs = _COLLECTION

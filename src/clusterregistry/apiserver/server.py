@@ -15,37 +15,37 @@ from clusterregistry import __version__
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver import auth, resource_storage
 from clusterregistry.apiserver.audit.settings import Counts
-from clusterregistry.apiserver.auth import Deciders
+from clusterregistry.apiserver.auth import AuthComponents
 from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
 from clusterregistry.apiserver.authz.interface import Authorizer
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.client_ca import Trust, trust_of
-from clusterregistry.apiserver.endpoints.request_scope import Scope, ownerships
+from clusterregistry.apiserver.client_ca import ClientAuthorities, client_authorities
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope, field_managers
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review_scope
 from clusterregistry.apiserver.endpoints.watch import WatchSettings
 from clusterregistry.apiserver.filters import chain
-from clusterregistry.apiserver.filters.in_flight import Seats
+from clusterregistry.apiserver.filters.in_flight import FairQueue
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.registry.broadcaster import Hub
+from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.rbac import escalation
-from clusterregistry.apiserver.registry.rbac.bootstrap import Keeper
-from clusterregistry.apiserver.registry.rbac.controller import kept_up
+from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter
+from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.resource import Definition
 from clusterregistry.apiserver.registry.strategy import Admission
-from clusterregistry.apiserver.resource_storage import Kept, now
+from clusterregistry.apiserver.resource_storage import ResourceStorage, now
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes
 from clusterregistry.apiserver.storage.interface import Storage
-from clusterregistry.registry.cluster.credential_patterns import credential_in
+from clusterregistry.registry.cluster.credential_patterns import find_credential
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.audit.trail import Audit
     from clusterregistry.apiserver.discovery.endpoints import Discovery
-    from clusterregistry.apiserver.hostcluster.config_watch import Following
+    from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 
 
 @dataclass(slots=True)
@@ -65,10 +65,10 @@ class Server:
     handler: Handler
     policy: Policy
     """What RBAC decides from."""
-    hubs: tuple[Hub, ...]
+    hubs: tuple[Broadcaster, ...]
     stopping: Stopping
-    trust: Trust
-    following: Following | None = None
+    trust: ClientAuthorities
+    following: AuthConfigWatch | None = None
     """What the host cluster says of certificates and front proxies, to be followed; None: the options say all of it."""
     token_file: TokenFile | None = None
     """Users with static tokens, to be followed; None: there is no such file."""
@@ -89,13 +89,13 @@ async def build(options: CompletedOptions) -> AsyncIterator[Server]:
     async with contextlib.AsyncExitStack() as stack:
         # First, so that it ends last and has everything in it.
         audit = await _audit_log(options, audit_counts, stack)
-        served = await resource_storage.opened(options, stack)
+        served = await resource_storage.open_resources(options, stack)
         policy = Policy()
         if options.host is None:
             await stack.enter_async_context(_kept_up(policy, served))
-            deciders = await auth.own(options, policy, now=now, stack=stack)
+            deciders = await auth.local_auth(options, policy, now=now, stack=stack)
         else:
-            deciders = auth.of_host(options.host, options, stack)
+            deciders = auth.host_auth(options.host, options, stack)
         yield _assemble(options, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
 
 
@@ -105,23 +105,27 @@ async def _audit_log(options: CompletedOptions, counts: Counts, stack: contextli
     # Only here, as with all that most servers do without: a start is little more than imports.
     from clusterregistry.apiserver.audit import backend  # noqa: PLC0415
 
-    return await stack.enter_async_context(backend.opened(options.audit_settings, counts, looks_secret=credential_in))
+    return await stack.enter_async_context(
+        backend.open_audit_log(options.audit_settings, counts, looks_secret=find_credential)
+    )
 
 
-def _kept_up(policy: Policy, served: list[Kept]) -> contextlib.AbstractAsyncContextManager[None]:
+def _kept_up(policy: Policy, served: list[ResourceStorage]) -> contextlib.AbstractAsyncContextManager[None]:
     """All that keeps the policy and the roles and bindings that it is made of."""
 
-    def keeper(plural: str) -> Keeper:
+    def keeper(plural: str) -> ServerWriter:
         one = next(one for one in served if one.resource.plural == plural)
-        return Keeper(store=one.store, ownership=ownerships(one.resource, one.resource.versions[0], now=now)[""])
+        return ServerWriter(
+            store=one.store, field_manager=field_managers(one.resource, one.resource.versions[0], now=now)[""]
+        )
 
-    return kept_up(policy, roles=keeper(escalation.ROLES), bindings=keeper(escalation.BINDINGS))
+    return run_controllers(policy, roles=keeper(escalation.ROLES), bindings=keeper(escalation.BINDINGS))
 
 
 def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     options: CompletedOptions,
-    served: list[Kept],
-    deciders: Deciders,
+    served: list[ResourceStorage],
+    deciders: AuthComponents,
     *,
     policy: Policy,
     audit: Audit | None,
@@ -139,7 +143,7 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
         corrupt={one.resource.qualified_name: partial(len, one.store.corrupt) for one in served},
         watches=lambda: sum(one.hub.watchers for one in served),
     )
-    stopping, trust = Stopping(), trust_of(options)
+    stopping, trust = Stopping(), client_authorities(options)
     routes = Routes(
         scopes=scopes,
         reviews=review_scopes,
@@ -182,8 +186,8 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     )
 
 
-def _seats(limit: int) -> Seats | None:
-    return Seats(limit) if limit else None
+def _seats(limit: int) -> FairQueue | None:
+    return FairQueue(limit) if limit else None
 
 
 def _admissions(policy: Policy, authorizer: Authorizer, storage: Storage) -> dict[str, Admission]:
@@ -195,15 +199,17 @@ def _admissions(policy: Policy, authorizer: Authorizer, storage: Storage) -> dic
     }
 
 
-def _scopes(served: list[Kept], admissions: Mapping[str, Admission]) -> dict[tuple[str, str, str], Scope]:
+def _scopes(
+    served: list[ResourceStorage], admissions: Mapping[str, Admission]
+) -> dict[tuple[str, str, str], RequestScope]:
     return {
-        (one.resource.group, version.name, one.resource.plural): Scope(
+        (one.resource.group, version.name, one.resource.plural): RequestScope(
             resource=one.resource,
             version=version,
             structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
             store=one.store,
             hub=one.hub,
-            ownerships=ownerships(one.resource, version, now=now),
+            field_managers=field_managers(one.resource, version, now=now),
             admission=admissions.get(one.resource.plural),
         )
         for one in served
@@ -241,7 +247,7 @@ def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) 
     )
 
 
-def _storage_check(served: list[Kept]) -> Check:
+def _storage_check(served: list[ResourceStorage]) -> Check:
     def check() -> str:
         return next((wrong for one in served if (wrong := one.store.problem())), "")
 
@@ -252,7 +258,7 @@ STORED_OBJECTS = "stored-objects"
 """The check of readyz that never fails: what cannot be read is no reason to send nobody here."""
 
 
-def _corrupt_keys(served: list[Kept]) -> list[str]:
+def _corrupt_keys(served: list[ResourceStorage]) -> list[str]:
     """A line for each key that is set aside."""
     return [f"{key}: {found.reason}" for one in served for key, found in one.store.corrupt.items()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager, View
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.schemas import (
     Array,
@@ -82,14 +82,14 @@ class Clock:
         self.minute += 1
 
 
-def ownership(
+def field_manager(
     clock: Clock,
     *,
     subresource: str = "",
     views: Mapping[str, View] = VIEWS,
     api_version: str = API_VERSION,
-) -> Ownership:
-    return Ownership(
+) -> FieldManager:
+    return FieldManager(
         views,
         api_version=api_version,
         kind=KIND,

@@ -19,7 +19,7 @@ from clusterregistry.apimachinery.fieldmanager.field_set import (
     with_structs,
 )
 from clusterregistry.apimachinery.fieldmanager.path_element import MalformedElementError
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_fitting
+from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
 from clusterregistry.apimachinery.schema.schemas import Array, Map, Object, String
 from tests.apimachinery.fieldmanager.schemas import SCHEMA, SPEC
 
@@ -31,7 +31,7 @@ ONLY_Y: dict[str, Any] = {"f:a": {"f:y": {}}}
 
 
 def fitted(fields: dict[str, Any]) -> dict[str, Any]:
-    fit = compile_fitting(SCHEMA)
+    fit = compile_reconcile(SCHEMA)
     assert fit is not None
     return fit(fields)
 

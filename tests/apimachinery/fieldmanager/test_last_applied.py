@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from clusterregistry.apimachinery.fieldmanager.errors import ConflictsError
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager
 from clusterregistry.apimachinery.fieldmanager.last_applied import ANNOTATION, allowed_conflicts
-from tests.apimachinery.fieldmanager.schemas import SCHEMA, Clock, managers, ownership, thing
+from tests.apimachinery.fieldmanager.schemas import SCHEMA, Clock, field_manager, managers, thing
 
 
 @pytest.fixture
-def main() -> Ownership:
-    return ownership(Clock())
+def main() -> FieldManager:
+    return field_manager(Clock())
 
 
-def client_side_applied(main: Ownership, spec: dict[str, Any], *, last: Any = None) -> dict[str, Any]:
+def client_side_applied(main: FieldManager, spec: dict[str, Any], *, last: Any = None) -> dict[str, Any]:
     """An object as ``kubectl apply`` leaves it."""
     annotation = json.dumps(thing(spec)) if last is None else last
     obj = thing(spec, annotations={ANNOTATION: annotation})
@@ -24,20 +24,20 @@ def client_side_applied(main: Ownership, spec: dict[str, Any], *, last: Any = No
     return obj
 
 
-def test_what_kubectl_applied_before_may_be_taken_over(main: Ownership) -> None:
+def test_what_kubectl_applied_before_may_be_taken_over(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x", "set": ["a"]})
     taken = main.apply(live, thing({"text": "y", "set": ["b"]}), manager="kubectl", force=False)
     assert taken["spec"] == {"text": "y", "set": ["a", "b"]}
     assert ("kubectl", "Apply") in managers(taken)
 
 
-def test_another_manager_may_not_take_it_over(main: Ownership) -> None:
+def test_another_manager_may_not_take_it_over(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     with pytest.raises(ConflictsError):
         main.apply(live, thing({"text": "y"}), manager="kubectl2", force=False)
 
 
-def test_what_was_changed_since_may_not_be_taken_over(main: Ownership) -> None:
+def test_what_was_changed_since_may_not_be_taken_over(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x", "number": 1})
     changed = thing({"text": "z", "number": 1}, annotations=live["metadata"]["annotations"])
     main.record_update(live, changed, manager="editor")
@@ -46,7 +46,7 @@ def test_what_was_changed_since_may_not_be_taken_over(main: Ownership) -> None:
     assert [each.field for each in raised.value.conflicts] == [".spec.text"]
 
 
-def test_what_was_never_applied_may_not_be_taken_over(main: Ownership) -> None:
+def test_what_was_never_applied_may_not_be_taken_over(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     changed = thing({"text": "x", "number": 1}, annotations=live["metadata"]["annotations"])
     main.record_update(live, changed, manager="editor")
@@ -69,7 +69,7 @@ def test_what_was_never_applied_may_not_be_taken_over(main: Ownership) -> None:
         json.dumps(thing({"text": "x", "set": ["a", "a"]})),
     ],
 )
-def test_an_annotation_that_tells_nothing_allows_nothing(main: Ownership, last: str) -> None:
+def test_an_annotation_that_tells_nothing_allows_nothing(main: FieldManager, last: str) -> None:
     live = client_side_applied(main, {"text": "x"}, last=last)
     assert allowed_conflicts(SCHEMA, live) == {}
     with pytest.raises(ConflictsError):
@@ -90,7 +90,7 @@ def test_only_what_is_as_it_was_applied_is_allowed() -> None:
     assert allowed_conflicts(SCHEMA, live)["f:spec"] == {"f:text": {}, "f:map": {"f:a": {}}, "f:set": {'v:"b"': {}}}
 
 
-def test_the_annotation_is_kept_in_step(main: Ownership) -> None:
+def test_the_annotation_is_kept_in_step(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     configuration = thing({"text": "<y>"}, annotations={"other": "é", ANNOTATION: "stale"}, labels={"b": "1", "a": "2"})
     applied = main.apply(live, configuration, manager="kubectl", force=True)
@@ -102,33 +102,33 @@ def test_the_annotation_is_kept_in_step(main: Ownership) -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"annotations": None}}])
-def test_the_annotation_is_kept_in_step_whatever_the_metadata(main: Ownership, metadata: dict[str, Any]) -> None:
+def test_the_annotation_is_kept_in_step_whatever_the_metadata(main: FieldManager, metadata: dict[str, Any]) -> None:
     live = client_side_applied(main, {"text": "x"})
     configuration = {"apiVersion": "example.com/v1", "kind": "Thing", "spec": {"text": "x"}, **metadata}
     applied = main.apply(live, configuration, manager="kubectl", force=False)
     assert json.loads(applied["metadata"]["annotations"][ANNOTATION])["spec"] == {"text": "x"}
 
 
-def test_for_another_manager_the_annotation_stays(main: Ownership) -> None:
+def test_for_another_manager_the_annotation_stays(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     applied = main.apply(live, thing({"number": 1}), manager="other", force=False)
     assert applied["metadata"]["annotations"] == live["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize("annotations", [{}, {"annotations": {"other": "x"}}, {"annotations": {ANNOTATION: ""}}])
-def test_no_annotation_is_made_where_none_is(main: Ownership, annotations: dict[str, Any]) -> None:
+def test_no_annotation_is_made_where_none_is(main: FieldManager, annotations: dict[str, Any]) -> None:
     live = thing({"text": "x"}, **annotations)
     applied = main.apply(live, thing({"number": 1}), manager="kubectl", force=False)
     assert applied["metadata"].get("annotations") == live["metadata"].get("annotations")
 
 
-def test_an_annotation_that_would_be_too_large_is_dropped(main: Ownership) -> None:
+def test_an_annotation_that_would_be_too_large_is_dropped(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     applied = main.apply(live, thing({"text": "x" * 300_000}), manager="kubectl", force=False)
     assert applied["metadata"]["annotations"] == {}
 
 
-def test_the_inputs_are_left_alone(main: Ownership) -> None:
+def test_the_inputs_are_left_alone(main: FieldManager) -> None:
     live = client_side_applied(main, {"text": "x"})
     configuration = thing({"text": "y"}, annotations={ANNOTATION: "z"})
     before = json.dumps([live, configuration])

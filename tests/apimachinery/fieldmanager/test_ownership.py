@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from clusterregistry.apimachinery.fieldmanager.errors import ConflictsError, InvalidConfigurationError
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager
 from tests.apimachinery.fieldmanager.schemas import (
     API_VERSION,
     Clock,
     entries,
     entry_of,
+    field_manager,
     fields_of,
     managers,
-    ownership,
     thing,
     without_managed_fields,
 )
@@ -30,16 +30,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def main(clock: Clock) -> Ownership:
-    return ownership(clock)
+def main(clock: Clock) -> FieldManager:
+    return field_manager(clock)
 
 
 @pytest.fixture
-def status(clock: Clock) -> Ownership:
-    return ownership(clock, subresource="status")
+def status(clock: Clock) -> FieldManager:
+    return field_manager(clock, subresource="status")
 
 
-def updated(owner: Ownership, live: dict[str, Any] | None, obj: dict[str, Any], manager: str = "u") -> dict[str, Any]:
+def updated(
+    owner: FieldManager, live: dict[str, Any] | None, obj: dict[str, Any], manager: str = "u"
+) -> dict[str, Any]:
     result, before = copy.deepcopy(obj), copy.deepcopy(live)
     owner.record_update(live, result, manager=manager)
     assert live == before
@@ -47,7 +49,7 @@ def updated(owner: Ownership, live: dict[str, Any] | None, obj: dict[str, Any], 
 
 
 def applied(
-    owner: Ownership,
+    owner: FieldManager,
     live: dict[str, Any] | None,
     configuration: dict[str, Any],
     manager: str = "a",
@@ -64,7 +66,7 @@ def applied(
 # Updates
 
 
-def test_who_creates_an_object_owns_all_that_it_sets_but_what_everybody_has(main: Ownership) -> None:
+def test_who_creates_an_object_owns_all_that_it_sets_but_what_everybody_has(main: FieldManager) -> None:
     created = updated(
         main,
         None,
@@ -87,23 +89,23 @@ def test_who_creates_an_object_owns_all_that_it_sets_but_what_everybody_has(main
     ]
 
 
-def test_a_created_object_that_sets_nothing_has_no_entries_and_is_not_tracked(main: Ownership) -> None:
+def test_a_created_object_that_sets_nothing_has_no_entries_and_is_not_tracked(main: FieldManager) -> None:
     created = updated(main, None, thing())
     assert "managedFields" not in created["metadata"]
     assert "managedFields" not in updated(main, created, thing({"text": "x"}))["metadata"]
 
 
-def test_no_object_is_created_with_the_marks_of_deletion(main: Ownership) -> None:
+def test_no_object_is_created_with_the_marks_of_deletion(main: FieldManager) -> None:
     created = updated(main, None, thing(deletionTimestamp=MIDNIGHT, deletionGracePeriodSeconds=0))
     assert created["metadata"] == {"name": "thing"}
 
 
-def test_a_nameless_manager_is_unknown(main: Ownership) -> None:
+def test_a_nameless_manager_is_unknown(main: FieldManager) -> None:
     assert managers(updated(main, None, thing({"text": "x"}), "")) == [("unknown", "Update")]
     assert managers(applied(main, None, thing({"text": "x"}), "")) == [("unknown", "Apply")]
 
 
-def test_who_changes_a_field_owns_it_from_then_on(main: Ownership, clock: Clock) -> None:
+def test_who_changes_a_field_owns_it_from_then_on(main: FieldManager, clock: Clock) -> None:
     created = updated(main, None, thing({"text": "x", "number": 1}), "first")
     clock.advance()
     changed = updated(main, created, thing({"text": "y", "number": 1}), "second")
@@ -112,19 +114,19 @@ def test_who_changes_a_field_owns_it_from_then_on(main: Ownership, clock: Clock)
     assert [each["time"] for each in entries(changed)] == [MIDNIGHT, LATER]
 
 
-def test_who_removes_a_field_owns_nothing_by_it(main: Ownership) -> None:
+def test_who_removes_a_field_owns_nothing_by_it(main: FieldManager) -> None:
     created = updated(main, None, thing({"text": "x", "number": 1}), "first")
     changed = updated(main, created, thing({"number": 1}), "second")
     assert managers(changed) == [("first", "Update")]
     assert fields_of(changed, "first", "Update") == {"f:spec": {".": {}, "f:number": {}}}
 
 
-def test_a_manager_that_owns_nothing_any_more_has_no_entry(main: Ownership) -> None:
+def test_a_manager_that_owns_nothing_any_more_has_no_entry(main: FieldManager) -> None:
     created = updated(main, None, thing(labels={"l": "1"}), "first")
     assert managers(updated(main, created, thing({"text": "x"}), "second")) == [("second", "Update")]
 
 
-def test_an_update_that_changes_nothing_leaves_the_entries_as_they_are(main: Ownership, clock: Clock) -> None:
+def test_an_update_that_changes_nothing_leaves_the_entries_as_they_are(main: FieldManager, clock: Clock) -> None:
     created = updated(main, None, thing({"text": "x"}), "first")
     clock.advance()
     assert updated(main, created, created, "second") == created
@@ -135,7 +137,7 @@ def test_an_update_that_changes_nothing_leaves_the_entries_as_they_are(main: Own
     }
 
 
-def test_a_managers_updates_add_up(main: Ownership, clock: Clock) -> None:
+def test_a_managers_updates_add_up(main: FieldManager, clock: Clock) -> None:
     created = updated(main, None, thing({"text": "x"}))
     clock.advance()
     changed = updated(main, created, thing({"text": "x", "number": 1}))
@@ -143,7 +145,7 @@ def test_a_managers_updates_add_up(main: Ownership, clock: Clock) -> None:
     assert entry_of(changed, "u", "Update")["time"] == LATER
 
 
-def test_the_eleventh_updater_ages_the_oldest(main: Ownership, clock: Clock) -> None:
+def test_the_eleventh_updater_ages_the_oldest(main: FieldManager, clock: Clock) -> None:
     live = updated(main, None, thing({"map": {"0": "x"}}), "m0")
     for number in range(1, 11):
         clock.advance()
@@ -168,7 +170,7 @@ def sent_entry(**rest: Any) -> dict[str, Any]:
     }
 
 
-def test_an_update_may_replace_the_entries(main: Ownership) -> None:
+def test_an_update_may_replace_the_entries(main: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     changed = updated(
         main, live, thing({"text": "x"}, managedFields=[sent_entry(fieldsV1={"f:spec": {"f:text": {".": {}}}})])
@@ -176,13 +178,13 @@ def test_an_update_may_replace_the_entries(main: Ownership) -> None:
     assert entries(changed) == [sent_entry()]
 
 
-def test_replaced_entries_lose_what_the_same_update_changes(main: Ownership) -> None:
+def test_replaced_entries_lose_what_the_same_update_changes(main: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     changed = updated(main, live, thing({"text": "y"}, managedFields=[sent_entry()]), "other")
     assert managers(changed) == [("other", "Update")]
 
 
-def test_who_creates_an_object_with_entries_owns_no_name_by_them(main: Ownership) -> None:
+def test_who_creates_an_object_with_entries_owns_no_name_by_them(main: FieldManager) -> None:
     """Nobody owns the name, though the writer's own entry says so and keeps the rest."""
     fields: dict[str, Any] = {"f:metadata": {".": {}, "f:name": {}, "f:labels": {"f:l": {}}}}
     sent = [{"manager": "u", "operation": "Update", "apiVersion": API_VERSION, "fieldsType": "FieldsV1"}]
@@ -193,7 +195,7 @@ def test_who_creates_an_object_with_entries_owns_no_name_by_them(main: Ownership
     }
 
 
-def test_one_empty_entry_resets_and_the_object_is_not_tracked(main: Ownership) -> None:
+def test_one_empty_entry_resets_and_the_object_is_not_tracked(main: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     reset = updated(main, live, thing({"text": "y"}, managedFields=[{}]))
     assert "managedFields" not in reset["metadata"]
@@ -210,35 +212,35 @@ def test_one_empty_entry_resets_and_the_object_is_not_tracked(main: Ownership) -
         [sent_entry(apiVersion="")],
     ],
 )
-def test_entries_that_say_nothing_or_are_malformed_are_passed_over(main: Ownership, sent: list[Any]) -> None:
+def test_entries_that_say_nothing_or_are_malformed_are_passed_over(main: FieldManager, sent: list[Any]) -> None:
     live = updated(main, None, thing({"text": "x"}))
     assert updated(main, live, thing({"text": "x"}, managedFields=sent)) == live
 
 
-def test_sent_entries_without_fields_leave_the_object_untracked(main: Ownership) -> None:
+def test_sent_entries_without_fields_leave_the_object_untracked(main: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     changed = updated(main, live, thing({"text": "x"}, managedFields=[sent_entry(fieldsV1={})]))
     assert "managedFields" not in changed["metadata"]
 
 
-def test_through_a_subresource_entries_cannot_be_replaced(main: Ownership, status: Ownership) -> None:
+def test_through_a_subresource_entries_cannot_be_replaced(main: FieldManager, status: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     sent = thing({"text": "x"}, managedFields=[{}])
     assert updated(status, live, sent) == live
 
 
-def test_entries_of_versions_that_are_gone_are_dropped(main: Ownership) -> None:
+def test_entries_of_versions_that_are_gone_are_dropped(main: FieldManager) -> None:
     live = thing({"text": "x"}, managedFields=[sent_entry(apiVersion="example.com/v0"), sent_entry(manager="kept")])
     assert managers(updated(main, live, thing({"text": "x", "number": 1}))) == [("kept", "Update"), ("u", "Update")]
     assert managers(applied(main, live, thing({"number": 1}))) == [("a", "Apply"), ("kept", "Update")]
 
 
-def test_an_apply_to_entries_of_which_none_is_left_counts_what_exists_as_before_it(main: Ownership) -> None:
+def test_an_apply_to_entries_of_which_none_is_left_counts_what_exists_as_before_it(main: FieldManager) -> None:
     live = thing({"text": "x"}, managedFields=[sent_entry(apiVersion="example.com/v0")])
     assert managers(applied(main, live, thing({"number": 1}))) == [("a", "Apply"), ("before-first-apply", "Update")]
 
 
-def test_entries_are_made_to_fit_the_schema(main: Ownership) -> None:
+def test_entries_are_made_to_fit_the_schema(main: FieldManager) -> None:
     old = sent_entry(
         manager="old", fieldsV1={"f:spec": {"f:atomicStruct": {".": {}, "f:a": {}}, "f:list": {"i:0": {}}}}
     )
@@ -250,7 +252,7 @@ def test_entries_are_made_to_fit_the_schema(main: Ownership) -> None:
 # Applies
 
 
-def test_an_apply_creates_the_object_and_owns_what_it_says(main: Ownership) -> None:
+def test_an_apply_creates_the_object_and_owns_what_it_says(main: FieldManager) -> None:
     configuration = thing({"text": "x", "struct": {"a": "y"}}, labels={"l": "1"})
     created = applied(main, None, configuration)
     assert without_managed_fields(created) == configuration
@@ -267,7 +269,7 @@ def test_an_apply_creates_the_object_and_owns_what_it_says(main: Ownership) -> N
 
 
 @pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": {}}])
-def test_an_apply_may_leave_out_the_metadata(main: Ownership, metadata: dict[str, Any]) -> None:
+def test_an_apply_may_leave_out_the_metadata(main: FieldManager, metadata: dict[str, Any]) -> None:
     live = applied(main, None, thing({"text": "x"}))
     configuration = {"apiVersion": API_VERSION, "kind": "Thing", "spec": {"number": 1}, **metadata}
     changed = applied(main, live, configuration, "b")
@@ -275,14 +277,14 @@ def test_an_apply_may_leave_out_the_metadata(main: Ownership, metadata: dict[str
     assert "metadata" in applied(main, None, configuration)
 
 
-def test_the_same_apply_twice_changes_nothing(main: Ownership, clock: Clock) -> None:
+def test_the_same_apply_twice_changes_nothing(main: FieldManager, clock: Clock) -> None:
     configuration = thing({"text": "x", "items": [{"name": "a"}], "set": ["b"]}, labels={"l": "1"})
     created = applied(main, None, configuration)
     clock.advance()
     assert applied(main, created, configuration) == created
 
 
-def test_an_apply_that_changes_a_field_of_its_own_takes_the_time(main: Ownership, clock: Clock) -> None:
+def test_an_apply_that_changes_a_field_of_its_own_takes_the_time(main: FieldManager, clock: Clock) -> None:
     created = applied(main, None, thing({"text": "x"}))
     clock.advance()
     changed = applied(main, created, thing({"text": "y"}))
@@ -290,21 +292,21 @@ def test_an_apply_that_changes_a_field_of_its_own_takes_the_time(main: Ownership
     assert entry_of(changed, "a")["time"] == LATER
 
 
-def test_what_a_manager_no_longer_applies_goes(main: Ownership) -> None:
+def test_what_a_manager_no_longer_applies_goes(main: FieldManager) -> None:
     created = applied(main, None, thing({"text": "x", "number": 1, "map": {"k": "v"}, "items": [{"name": "a"}]}))
     changed = applied(main, created, thing({"number": 1}))
     assert without_managed_fields(changed) == thing({"number": 1})
     assert fields_of(changed, "a") == {"f:spec": {"f:number": {}}}
 
 
-def test_who_applies_nothing_any_more_has_no_entry(main: Ownership) -> None:
+def test_who_applies_nothing_any_more_has_no_entry(main: FieldManager) -> None:
     created = applied(main, None, thing({"text": "x"}))
     emptied = applied(main, created, thing())
     assert not entries(emptied)
     assert without_managed_fields(emptied) == thing()
 
 
-def test_what_somebody_else_owns_too_stays(main: Ownership) -> None:
+def test_what_somebody_else_owns_too_stays(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x", "number": 1}))
     live = applied(main, live, thing({"text": "x"}), "b")
     left = applied(main, live, thing(), "a")
@@ -312,7 +314,7 @@ def test_what_somebody_else_owns_too_stays(main: Ownership) -> None:
     assert managers(left) == [("b", "Apply")]
 
 
-def test_what_an_updater_has_set_since_stays_when_it_is_no_longer_applied(main: Ownership) -> None:
+def test_what_an_updater_has_set_since_stays_when_it_is_no_longer_applied(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x"}))
     live = updated(main, live, thing({"text": "y"}))
     left = applied(main, live, thing({"number": 1}))
@@ -320,7 +322,7 @@ def test_what_an_updater_has_set_since_stays_when_it_is_no_longer_applied(main: 
     assert fields_of(left, "u", "Update") == TEXT
 
 
-def test_items_that_nobody_owns_stay_beside_others_and_go_with_their_list(main: Ownership) -> None:
+def test_items_that_nobody_owns_stay_beside_others_and_go_with_their_list(main: FieldManager) -> None:
     live = applied(main, None, thing({"items": [{"name": "a"}]}))
     live["spec"]["items"].append({"name": "stray"})
     assert applied(main, live, thing({"items": [{"name": "b"}]}))["spec"] == {
@@ -329,7 +331,7 @@ def test_items_that_nobody_owns_stay_beside_others_and_go_with_their_list(main: 
     assert "spec" not in applied(main, live, thing())
 
 
-def test_saying_what_is_already_so_makes_a_co_owner_without_a_time(main: Ownership, clock: Clock) -> None:
+def test_saying_what_is_already_so_makes_a_co_owner_without_a_time(main: FieldManager, clock: Clock) -> None:
     live = applied(main, None, thing({"text": "x"}))
     clock.advance()
     shared = applied(main, live, thing({"text": "x"}), "b")
@@ -339,7 +341,7 @@ def test_saying_what_is_already_so_makes_a_co_owner_without_a_time(main: Ownersh
     assert managers(shared) == [("b", "Apply"), ("a", "Apply")]
 
 
-def test_a_co_owner_that_stops_keeps_the_time_it_had(main: Ownership, clock: Clock) -> None:
+def test_a_co_owner_that_stops_keeps_the_time_it_had(main: FieldManager, clock: Clock) -> None:
     live = applied(main, None, thing({"text": "x", "number": 1}))
     live = applied(main, live, thing({"text": "x"}), "b")
     clock.advance()
@@ -348,7 +350,7 @@ def test_a_co_owner_that_stops_keeps_the_time_it_had(main: Ownership, clock: Clo
     assert entry_of(less, "a")["time"] == MIDNIGHT
 
 
-def test_changing_what_others_own_is_a_conflict(main: Ownership) -> None:
+def test_changing_what_others_own_is_a_conflict(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x", "set": ["a"]}))
     live = updated(main, live, thing({"text": "x", "set": ["a"], "number": 1}))
     with pytest.raises(ConflictsError) as raised:
@@ -359,13 +361,13 @@ def test_changing_what_others_own_is_a_conflict(main: Ownership) -> None:
     )
 
 
-def test_an_applier_conflicts_with_its_own_updates(main: Ownership) -> None:
+def test_an_applier_conflicts_with_its_own_updates(main: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}), "same")
     with pytest.raises(ConflictsError, match=r'conflict with "same" using example\.com/v1: \.spec\.text'):
         applied(main, live, thing({"text": "y"}), "same")
 
 
-def test_force_takes_fields_from_their_owners(main: Ownership, clock: Clock) -> None:
+def test_force_takes_fields_from_their_owners(main: FieldManager, clock: Clock) -> None:
     live = applied(main, None, thing({"text": "x", "number": 1}))
     clock.advance()
     taken = applied(main, live, thing({"text": "y"}), "b", force=True)
@@ -375,13 +377,13 @@ def test_force_takes_fields_from_their_owners(main: Ownership, clock: Clock) -> 
     assert entry_of(taken, "a")["time"] == MIDNIGHT
 
 
-def test_what_was_taken_by_force_is_not_pruned_by_the_former_owner(main: Ownership) -> None:
+def test_what_was_taken_by_force_is_not_pruned_by_the_former_owner(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x", "number": 1}))
     live = applied(main, live, thing({"text": "y"}), "b", force=True)
     assert applied(main, live, thing({"number": 1}))["spec"] == {"text": "y", "number": 1}
 
 
-def test_atomic_values_are_taken_as_a_whole(main: Ownership) -> None:
+def test_atomic_values_are_taken_as_a_whole(main: FieldManager) -> None:
     live = applied(main, None, thing({"list": ["a"], "atomicStruct": {"a": "x"}}))
     with pytest.raises(ConflictsError, match="2 conflicts"):
         applied(main, live, thing({"list": ["a", "b"], "atomicStruct": {"a": "x", "b": "y"}}), "b")
@@ -390,7 +392,7 @@ def test_atomic_values_are_taken_as_a_whole(main: Ownership) -> None:
     assert managers(taken) == [("b", "Apply")]
 
 
-def test_what_existed_before_the_first_apply_has_an_owner_from_then_on(main: Ownership, clock: Clock) -> None:
+def test_what_existed_before_the_first_apply_has_an_owner_from_then_on(main: FieldManager, clock: Clock) -> None:
     live = thing({"text": "x", "number": 1}, uid="u")
     clock.advance()
     changed = applied(main, live, thing({"text": "x", "flag": True}))
@@ -400,7 +402,7 @@ def test_what_existed_before_the_first_apply_has_an_owner_from_then_on(main: Own
         applied(main, live, thing({"text": "y"}))
 
 
-def test_items_of_different_managers_live_in_one_list(main: Ownership) -> None:
+def test_items_of_different_managers_live_in_one_list(main: FieldManager) -> None:
     reference = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u1"}
     live = applied(main, None, thing({"items": [{"name": "a", "value": "1"}]}, finalizers=["x/a"]))
     live = applied(main, live, thing({"items": [{"name": "b"}]}, finalizers=["x/b"], ownerReferences=[reference]), "b")
@@ -412,14 +414,14 @@ def test_items_of_different_managers_live_in_one_list(main: Ownership) -> None:
     assert "ownerReferences" not in live["metadata"]
 
 
-def test_nulls_in_place_of_containers_count_as_absent(main: Ownership) -> None:
+def test_nulls_in_place_of_containers_count_as_absent(main: FieldManager) -> None:
     created = applied(
         main, None, thing({"struct": None, "set": None, "text": "x", "items": [{"name": "a", "tags": None}]})
     )
     assert created["spec"] == {"text": "x", "items": [{"name": "a"}]}
 
 
-def test_the_result_can_be_changed_without_changing_the_entries_of_the_live_object(main: Ownership) -> None:
+def test_the_result_can_be_changed_without_changing_the_entries_of_the_live_object(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x"}))
     before = copy.deepcopy(live)
     result = applied(main, live, thing({"text": "x"}))
@@ -464,7 +466,7 @@ def test_the_result_can_be_changed_without_changing_the_entries_of_the_live_obje
     ],
 )
 def test_what_cannot_be_applied_is_told_in_kubernetes_words(
-    main: Ownership, change: dict[str, Any], message: str
+    main: FieldManager, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidConfigurationError) as raised:
         applied(main, None, {**thing({"text": "x"}), **change}, force=True)
@@ -474,14 +476,14 @@ def test_what_cannot_be_applied_is_told_in_kubernetes_words(
 # The object and its status
 
 
-def test_through_the_main_endpoint_nobody_owns_status(main: Ownership) -> None:
+def test_through_the_main_endpoint_nobody_owns_status(main: FieldManager) -> None:
     created = updated(main, None, thing({"text": "x"}, status={"phase": "p"}))
     assert fields_of(created, "u", "Update") == {"f:spec": {".": {}, "f:text": {}}}
     owner = applied(main, created, thing({"number": 1}, status={"phase": "q"}))
     assert fields_of(owner, "a") == {"f:spec": {"f:number": {}}}
 
 
-def test_through_status_nobody_owns_spec_or_metadata(main: Ownership, status: Ownership) -> None:
+def test_through_status_nobody_owns_spec_or_metadata(main: FieldManager, status: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     changed = updated(status, live, thing({"text": "y"}, status={"phase": "p"}, labels={"l": "1"}), "controller")
     assert fields_of(changed, "controller", "Update") == {"f:status": {".": {}, "f:phase": {}}}
@@ -489,7 +491,7 @@ def test_through_status_nobody_owns_spec_or_metadata(main: Ownership, status: Ow
     assert fields_of(changed, "u", "Update") == {"f:spec": {".": {}, "f:text": {}}}
 
 
-def test_one_manager_has_entries_for_the_object_and_for_its_status(main: Ownership, status: Ownership) -> None:
+def test_one_manager_has_entries_for_the_object_and_for_its_status(main: FieldManager, status: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x"}))
     live = applied(status, live, thing(status={"phase": "p", "conditions": [{"type": "OK", "status": "True"}]}))
     assert [(each["manager"], each.get("subresource")) for each in entries(live)] == [("a", None), ("a", "status")]
@@ -498,7 +500,7 @@ def test_one_manager_has_entries_for_the_object_and_for_its_status(main: Ownersh
     assert live["status"] == {"phase": "p"}
 
 
-def test_a_conflict_over_status_names_the_subresource(main: Ownership, status: Ownership) -> None:
+def test_a_conflict_over_status_names_the_subresource(main: FieldManager, status: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     live = updated(status, live, {**live, "status": {"phase": "p"}}, "controller")
     with pytest.raises(ConflictsError) as raised:
@@ -510,7 +512,7 @@ def test_a_conflict_over_status_names_the_subresource(main: Ownership, status: O
     assert applied(main, live, thing({"text": "x"}, status={"phase": "q"}), "b")
 
 
-def test_a_struct_that_is_applied_as_empty_is_there_and_empty(main: Ownership) -> None:
+def test_a_struct_that_is_applied_as_empty_is_there_and_empty(main: FieldManager) -> None:
     live = main.apply(None, thing({"structs": {"q": {"a": "x"}}}), manager="a", force=False)
     emptied = main.apply(live, thing({"structs": {"q": {}}}), manager="a", force=False)
     assert emptied["spec"] == {"structs": {"q": {}}}

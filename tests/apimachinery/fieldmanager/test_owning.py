@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.fieldmanager.to_field_set import owned
+from clusterregistry.apimachinery.fieldmanager.to_field_set import to_field_set
 from tests.apimachinery.fieldmanager.schemas import SCHEMA, SPEC_SCHEMA
 
 
 def claimed(configuration: dict[str, Any]) -> dict[str, Any]:
     before = copy.deepcopy(configuration)
-    fields = owned(SPEC_SCHEMA, configuration)
+    fields = to_field_set(SPEC_SCHEMA, configuration)
     assert configuration == before
     return fields
 
@@ -89,7 +89,7 @@ def test_an_items_default_key_is_part_of_its_identity_but_not_claimed() -> None:
 
 def test_an_atomic_item_is_claimed_as_a_whole() -> None:
     reference = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
-    assert owned(SCHEMA, {"metadata": {"ownerReferences": [reference]}}) == {
+    assert to_field_set(SCHEMA, {"metadata": {"ownerReferences": [reference]}}) == {
         "f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {}}}
     }
 

@@ -28,8 +28,8 @@ from clusterregistry.apimachinery.fieldmanager.field_set import (
 from clusterregistry.apimachinery.fieldmanager.list_items import identified
 from clusterregistry.apimachinery.fieldmanager.managed_fields import MOST_UPDATERS
 from clusterregistry.apimachinery.fieldmanager.merge import is_settled, settled
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_fitting
-from clusterregistry.apimachinery.fieldmanager.to_field_set import owned
+from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
+from clusterregistry.apimachinery.fieldmanager.to_field_set import to_field_set
 from clusterregistry.apimachinery.fieldmanager.validate import compile_plainness, problems_text
 from clusterregistry.apimachinery.patch import merge_patch
 from clusterregistry.apimachinery.schema.schemas import Array, Map, Object, Schema
@@ -41,8 +41,8 @@ from tests.apimachinery.fieldmanager.schemas import (
     STATUS_RESETS,
     Clock,
     entries,
+    field_manager,
     fields_of,
-    ownership,
     thing,
     without_managed_fields,
 )
@@ -156,7 +156,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.owners = {name: ownership(self.clock, subresource=name) for name in ("", "status")}
+        self.owners = {name: field_manager(self.clock, subresource=name) for name in ("", "status")}
         self.live: Wire | None = None
         self.applied: dict[tuple[str, str], Wire] = {}
 
@@ -272,7 +272,7 @@ def test_there_are_never_more_than_ten_updaters_and_nothing_is_lost_by_it(writes
         after = world.take(step)
         assert after is not None
         assert len(entries(after)) <= MOST_UPDATERS
-        assert difference(owned(SCHEMA, visible(after)), all_owned(after)) == {}
+        assert difference(to_field_set(SCHEMA, visible(after)), all_owned(after)) == {}
 
 
 @SEQUENCES
@@ -282,7 +282,7 @@ def test_an_applier_owns_exactly_what_it_applied(sequence: list[Step]) -> None:
         if after is not None and step.kind == "apply":
             subresource = step.subresource if (step.manager, step.subresource) in world.applied else ""
             if world.applied.get((step.manager, subresource)) is step.obj:
-                claimed = owned(SCHEMA, visible(step.obj, subresource))
+                claimed = to_field_set(SCHEMA, visible(step.obj, subresource))
                 assert own_fields(after, step.manager, "Apply", subresource) == claimed
 
 
@@ -298,7 +298,7 @@ def test_what_was_applied_and_still_has_its_value_is_owned_by_somebody(sequence:
         for (_, subresource), configuration in world.applied.items():
             wanted = visible(configuration, subresource)
             differing = compare(SCHEMA, wanted, visible(after, subresource))
-            unchanged = difference(difference(owned(SCHEMA, wanted), differing.gained), differing.removed)
+            unchanged = difference(difference(to_field_set(SCHEMA, wanted), differing.gained), differing.removed)
             assert difference(unchanged, all_owned(after)) == {}
 
 
@@ -550,8 +550,8 @@ def test_what_changes_nothing_gives_back_the_operand(one: Node, other: Node) -> 
 @settings(max_examples=60)
 @given(SPEC)
 def test_what_is_owned_fits_its_schema_and_structs_are_added_once(spec: Wire) -> None:
-    fields = owned(SCHEMA, {"spec": spec})
-    fit = compile_fitting(SCHEMA)
+    fields = to_field_set(SCHEMA, {"spec": spec})
+    fit = compile_reconcile(SCHEMA)
     assert fit is not None
     assert fit(fields) is fields
     extended = with_structs(fields, SCHEMA)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.apimachinery.fieldmanager.schemas import Clock, ownership, thing
+from tests.apimachinery.fieldmanager.schemas import Clock, field_manager, thing
 
 
 def pruned(first: Any, then: Any, *, others: Any = None) -> Any:
     """The spec that is left when a manager applies first one and then another, beside what others apply."""
-    main = ownership(Clock())
+    main = field_manager(Clock())
     live = main.apply(None, thing(first), manager="a", force=False)
     if others is not None:
         live = main.apply(live, thing(others), manager="b", force=False)
@@ -71,7 +71,7 @@ def test_what_others_apply_stays(first: Any, others: Any, left: Any) -> None:
 
 
 def test_the_name_and_what_the_server_set_are_never_pruned() -> None:
-    main = ownership(Clock())
+    main = field_manager(Clock())
     live = main.apply(None, thing(labels={"l": "1"}), manager="a", force=False)
     live["metadata"] |= {"uid": "u", "resourceVersion": "1", "creationTimestamp": "2024-01-01T00:00:00Z"}
     left = main.apply(live, {"apiVersion": live["apiVersion"], "kind": live["kind"]}, manager="a", force=False)
@@ -84,7 +84,7 @@ def test_the_name_and_what_the_server_set_are_never_pruned() -> None:
 
 
 def test_defaults_and_other_fields_that_nobody_owns_stay() -> None:
-    main = ownership(Clock())
+    main = field_manager(Clock())
     live = main.apply(None, thing({"struct": {"a": "x"}, "text": "x"}), manager="a", force=False)
     live["spec"]["struct"]["b"] = "default"
     live["spec"]["number"] = 5

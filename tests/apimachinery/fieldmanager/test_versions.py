@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.apimachinery.fieldmanager.errors import ConflictsError
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager, View
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.schemas import Object, Schema
 from tests.apimachinery.fieldmanager.schemas import (
@@ -17,9 +17,9 @@ from tests.apimachinery.fieldmanager.schemas import (
     Clock,
     entries,
     entry_of,
+    field_manager,
     fields_of,
     managers,
-    ownership,
     thing,
 )
 
@@ -57,13 +57,13 @@ COLOR: dict[str, Any] = {"f:spec": {"f:color": {"f:a": {}}}}
 
 
 @pytest.fixture
-def v1() -> Ownership:
-    return ownership(Clock(), views=VIEWS, api_version=V1)
+def v1() -> FieldManager:
+    return field_manager(Clock(), views=VIEWS, api_version=V1)
 
 
 @pytest.fixture
-def v2() -> Ownership:
-    return ownership(Clock(), views=VIEWS, api_version=V2)
+def v2() -> FieldManager:
+    return field_manager(Clock(), views=VIEWS, api_version=V2)
 
 
 def one(spec: Any = None, **metadata: Any) -> dict[str, Any]:
@@ -75,7 +75,12 @@ def two(spec: Any = None, **metadata: Any) -> dict[str, Any]:
 
 
 def apply(
-    owner: Ownership, live: dict[str, Any] | None, configuration: dict[str, Any], manager: str, *, force: bool = False
+    owner: FieldManager,
+    live: dict[str, Any] | None,
+    configuration: dict[str, Any],
+    manager: str,
+    *,
+    force: bool = False,
 ) -> dict[str, Any]:
     before = copy.deepcopy((live, configuration))
     try:
@@ -84,13 +89,13 @@ def apply(
         assert (live, configuration) == before
 
 
-def update(owner: Ownership, live: dict[str, Any] | None, obj: dict[str, Any], manager: str) -> dict[str, Any]:
+def update(owner: FieldManager, live: dict[str, Any] | None, obj: dict[str, Any], manager: str) -> dict[str, Any]:
     result = copy.deepcopy(obj)
     owner.record_update(live, result, manager=manager)
     return result
 
 
-def test_entries_name_fields_in_the_words_of_their_version(v1: Ownership, v2: Ownership) -> None:
+def test_entries_name_fields_in_the_words_of_their_version(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED}), "a")
     shared = apply(v2, to_v2(live), two({"color": RED}), "b")
     assert fields_of(shared, "a") == COLOUR
@@ -99,7 +104,7 @@ def test_entries_name_fields_in_the_words_of_their_version(v1: Ownership, v2: Ow
     assert shared["spec"] == {"color": RED}
 
 
-def test_a_conflict_with_an_entry_of_another_version_is_found(v1: Ownership, v2: Ownership) -> None:
+def test_a_conflict_with_an_entry_of_another_version_is_found(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED}), "a")
     with pytest.raises(ConflictsError, match=r'conflict with "a": \.spec\.colour\.a'):
         apply(v2, to_v2(live), two({"color": {"a": "blue"}}), "b")
@@ -108,7 +113,7 @@ def test_a_conflict_with_an_entry_of_another_version_is_found(v1: Ownership, v2:
         apply(v2, to_v2(live), two({"color": {"a": "blue"}}), "b")
 
 
-def test_force_takes_from_an_entry_of_another_version(v1: Ownership, v2: Ownership) -> None:
+def test_force_takes_from_an_entry_of_another_version(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     taken = apply(v2, to_v2(live), two({"color": {"a": "blue"}}), "b", force=True)
     assert taken["spec"] == {"color": {"a": "blue"}, "text": "x"}
@@ -116,7 +121,7 @@ def test_force_takes_from_an_entry_of_another_version(v1: Ownership, v2: Ownersh
     assert fields_of(taken, "b") == COLOR
 
 
-def test_an_update_takes_from_entries_of_other_versions(v1: Ownership, v2: Ownership) -> None:
+def test_an_update_takes_from_entries_of_other_versions(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     changed = update(v2, to_v2(live), two({"color": {"a": "blue"}, "text": "x"}), "u")
     assert fields_of(changed, "a") == {"f:spec": {"f:text": {}}}
@@ -125,13 +130,13 @@ def test_an_update_takes_from_entries_of_other_versions(v1: Ownership, v2: Owner
     assert fields_of(gone, "a") == {"f:spec": {"f:text": {}}}
 
 
-def test_updates_of_one_manager_in_two_versions_are_two_entries(v1: Ownership, v2: Ownership) -> None:
+def test_updates_of_one_manager_in_two_versions_are_two_entries(v1: FieldManager, v2: FieldManager) -> None:
     live = update(v1, None, one({"text": "x"}), "u")
     changed = update(v2, to_v2(live), two({"text": "x", "color": RED}), "u")
     assert sorted(each["apiVersion"] for each in entries(changed)) == [V1, V2]
 
 
-def test_who_applies_the_same_in_another_version_keeps_it(v1: Ownership, v2: Ownership) -> None:
+def test_who_applies_the_same_in_another_version_keeps_it(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     moved = apply(v2, to_v2(live), two({"color": RED, "text": "x"}), "a")
     assert moved["spec"] == {"color": RED, "text": "x"}
@@ -140,19 +145,19 @@ def test_who_applies_the_same_in_another_version_keeps_it(v1: Ownership, v2: Own
     assert fields_of(moved, "a") == {"f:spec": {"f:color": {"f:a": {}}, "f:text": {}}}
 
 
-def test_who_applies_only_the_renamed_field_in_another_version_keeps_it(v1: Ownership, v2: Ownership) -> None:
+def test_who_applies_only_the_renamed_field_in_another_version_keeps_it(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED}), "a")
     assert apply(v2, to_v2(live), two({"color": RED}), "a")["spec"] == {"color": RED}
 
 
-def test_what_is_given_up_in_another_version_goes(v1: Ownership, v2: Ownership) -> None:
+def test_what_is_given_up_in_another_version_goes(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     assert apply(v2, to_v2(live), two({"text": "x"}), "a")["spec"] == {"text": "x"}
     assert apply(v2, to_v2(live), two({"color": RED}), "a")["spec"] == {"color": RED}
     assert "spec" not in apply(v2, to_v2(live), two(), "a")
 
 
-def test_what_is_owned_in_another_version_is_not_pruned(v1: Ownership, v2: Ownership) -> None:
+def test_what_is_owned_in_another_version_is_not_pruned(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     live = to_v1(apply(v2, to_v2(live), two({"color": RED}), "b"))
     left = apply(v1, live, one({"text": "x"}), "a")
@@ -161,7 +166,7 @@ def test_what_is_owned_in_another_version_is_not_pruned(v1: Ownership, v2: Owner
     assert fields_of(left, "b") == COLOR
 
 
-def test_items_that_nobody_owns_are_not_pruned_across_versions(v1: Ownership, v2: Ownership) -> None:
+def test_items_that_nobody_owns_are_not_pruned_across_versions(v1: FieldManager, v2: FieldManager) -> None:
     """As structured-merge-diff does: what pruning leaves empty is still there."""
     live = two(
         {"items": [{"name": "stray"}, {"name": "d", "value": "x"}]},
@@ -186,7 +191,7 @@ def managed_entry(manager: str, operation: str, api_version: str, fields: dict[s
 
 
 @pytest.mark.parametrize("spec", [None, {"color": None}, {"struct": None}, {"items": None, "set": None}])
-def test_converters_never_meet_null_in_place_of_a_struct(v1: Ownership, v2: Ownership, spec: Any) -> None:
+def test_converters_never_meet_null_in_place_of_a_struct(v1: FieldManager, v2: FieldManager, spec: Any) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     result = apply(v2, to_v2(live), {**two(), "spec": spec}, "b")
     assert result["spec"] == {"color": RED, "text": "x"}
@@ -194,7 +199,7 @@ def test_converters_never_meet_null_in_place_of_a_struct(v1: Ownership, v2: Owne
     assert "text" not in result.get("spec", {})
 
 
-def test_the_same_apply_in_another_version_changes_only_the_entry(v1: Ownership, v2: Ownership) -> None:
+def test_the_same_apply_in_another_version_changes_only_the_entry(v1: FieldManager, v2: FieldManager) -> None:
     spec = {"text": "x", "items": [{"name": "a"}], "set": ["b"], "struct": {"a": "y"}}
     live = apply(v1, None, one(spec, labels={"l": "1"}), "a")
     moved = apply(v2, to_v2(live), two(spec, labels={"l": "1"}), "a")

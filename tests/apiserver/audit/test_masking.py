@@ -10,13 +10,13 @@ import pytest
 
 from clusterregistry.apimachinery.credentials import ENDINGS, names_credential
 from clusterregistry.apiserver.audit.redaction import LONGEST_TEXT, MASK, Masker
-from clusterregistry.registry.cluster.credential_patterns import credential_in
+from clusterregistry.registry.cluster.credential_patterns import find_credential
 from clusterregistry.registry.cluster.secret_lint import inspect
 
 SECRET = "s3cr3t-Value"
 HEADER = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"1"}').decode().rstrip("=")
 JWT = f"{HEADER}.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl"
-MASKER = Masker(credential_in)
+MASKER = Masker(find_credential)
 
 KUBECONFIG = f"""\
 apiVersion: v1

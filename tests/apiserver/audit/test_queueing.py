@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from clusterregistry.apiserver.audit.event_queue import Queue
+from clusterregistry.apiserver.audit.event_queue import EventQueue
 from clusterregistry.apiserver.audit.settings import Counts, Limits
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 
@@ -54,15 +54,15 @@ def counts() -> Counts:
     return Counts()
 
 
-Start = Callable[..., Queue[bytes]]
+Start = Callable[..., EventQueue[bytes]]
 
 
 @pytest.fixture
 def start(log: Lines, counts: Counts) -> Iterator[Start]:
-    started: list[Queue[bytes]] = []
+    started: list[EventQueue[bytes]] = []
 
-    def begin(limits: Limits = QUICK, render: Callable[[bytes], bytes] = bytes) -> Queue[bytes]:
-        queue = Queue(log, render, counts, limits)
+    def begin(limits: Limits = QUICK, render: Callable[[bytes], bytes] = bytes) -> EventQueue[bytes]:
+        queue = EventQueue(log, render, counts, limits)
         queue.start()
         started.append(queue)
         return queue

@@ -17,11 +17,11 @@ from clusterregistry.apiserver.audit.trail import LARGEST_NAMING_BODY, Event, Tr
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Decision, Verdict
 from clusterregistry.apiserver.http.response import PROTOBUF, Response, json_response, text_response
-from clusterregistry.registry.cluster.credential_patterns import credential_in
+from clusterregistry.registry.cluster.credential_patterns import find_credential
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.apiserver.audit.trails import RECEIVED, Sent, trail
 
-RENDERER = Renderer(Masker(credential_in))
+RENDERER = Renderer(Masker(find_credential))
 JSON = "application/json"
 
 

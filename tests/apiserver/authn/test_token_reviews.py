@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authn.union import in_order
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.webhooks import singleflight
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 from tests.apiserver.authn.requests import FakeRequest
 
 JANE = User("jane", "1", ("devs", "system:authenticated"), {"scopes": ("a", "b")})
@@ -226,7 +226,7 @@ def test_what_is_no_review_is_a_failure(answer: dict[str, Any]) -> None:
 
 
 async def test_a_failure_can_be_an_error_of_its_own(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = State("the host", consequence="503")
+    state = HealthState("the host", consequence="503")
     reviews = TokenReviews(hook, seconds=60, state=state, on_failure=lambda why: errors.service_unavailable(str(why)))
     assert await known(reviews, "good") == JANE
     hook.failing = True

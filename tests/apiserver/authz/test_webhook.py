@@ -14,7 +14,7 @@ from clusterregistry.apiserver.authz.interface import Attributes, Decision, Verd
 from clusterregistry.apiserver.authz.webhook import Webhook, decide, question, read_status
 from clusterregistry.apiserver.webhooks import singleflight
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 
 JANE = User("jane", "1", ("devs", "system:authenticated"), {"scopes": ("a",)})
 VERSION = "authorization.k8s.io/v1"
@@ -267,7 +267,7 @@ def test_what_a_webhook_would_allow_cannot_be_listed(hook: Hook) -> None:
 
 
 async def test_one_that_must_decide_leaves_it_open_when_it_fails(hook: Hook) -> None:
-    state, clock = State("the host", consequence="503"), Clock()
+    state, clock = HealthState("the host", consequence="503"), Clock()
     open_still = Decision(Verdict.DENY, "down", undecided=True)
     authorizer = made(hook, undecided=lambda error: replace(open_still, reason=str(error)), state=state, clock=clock)
     assert (await decided(authorizer, get())).allowed

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.endpoints.options import WriteOptions, field_manager
+from clusterregistry.apiserver.endpoints.options import WriteOptions, manager_name
 from clusterregistry.apiserver.http.request import Request
 
 
@@ -24,7 +24,7 @@ def request(user_agent: bytes | None) -> Request:
 
 
 def manager(user_agent: bytes | None, *, asked: str = "") -> str:
-    return field_manager(request(user_agent), WriteOptions(field_manager=asked))
+    return manager_name(request(user_agent), WriteOptions(field_manager=asked))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import yaml
 from clusterregistry.apiserver.endpoints import list_encoding as making_items
 from clusterregistry.apiserver.endpoints.encoding import list_response
 from clusterregistry.apiserver.endpoints.negotiation import METADATA_LIST, TABLE, YAML, Representation
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.registry.list import Listed
 from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.storage.interface import KeyValue
@@ -33,11 +33,13 @@ FORMS = [
 ]
 
 
-def scope(*, stored: bool = True) -> Scope:
+def scope(*, stored: bool = True) -> RequestScope:
     """All that lists need of one."""
     version = STORED.versions[0] if stored else OTHER_VERSION
     unused: Any = None
-    return Scope(resource=STORED, version=version, structural=unused, store=unused, hub=unused, ownerships={})
+    return RequestScope(
+        resource=STORED, version=version, structural=unused, store=unused, hub=unused, field_managers={}
+    )
 
 
 def cluster(number: int, *, note: str = "") -> KeyValue:
@@ -118,13 +120,13 @@ BINDING: dict[str, Any] = {
 async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, *, stored: bool) -> None:
     version = BINDINGS.versions[0]
     unused: Any = None
-    bindings = Scope(
+    bindings = RequestScope(
         resource=BINDINGS,
         version=version if stored else dataclasses.replace(version, name="v2"),
         structural=unused,
         store=unused,
         hub=unused,
-        ownerships={},
+        field_managers={},
     )
     items = [presented(KeyValue("/bindings/a", to_stored(BINDING), 7))] * count
     answer = await list_response(bindings, Listed(items, 9), Representation(kind=TABLE, version="v1"), include=include)
@@ -196,16 +198,16 @@ ROLE: dict[str, Any] = {
 LISTED_ROLE = {name: value for name, value in ROLE.items() if name not in ("apiVersion", "kind")}
 
 
-def role_scope(*, stored: bool) -> Scope:
+def role_scope(*, stored: bool) -> RequestScope:
     version = dataclasses.replace(ROLES.versions[0], name="v2", from_storage=in_version_2)
     unused: Any = None
-    return Scope(
+    return RequestScope(
         resource=ROLES,
         version=ROLES.versions[0] if stored else version,
         structural=unused,
         store=unused,
         hub=unused,
-        ownerships={},
+        field_managers={},
     )
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.endpoints.request_info import parse, truth
+from clusterregistry.apiserver.endpoints.request_info import parse, parse_bool
 
 GROUP = "/apis/example.com/v1"
 
@@ -80,9 +80,9 @@ def test_no_query_is_too_odd(query: bytes) -> None:
 
 @pytest.mark.parametrize("value", ["true", "1", "yes", "", "True"])
 def test_true(value: str) -> None:
-    assert truth(value)
+    assert parse_bool(value)
 
 
 @pytest.mark.parametrize("value", ["false", "0", "False", "FALSE", None])
 def test_false(value: str | None) -> None:
-    assert not truth(value)
+    assert not parse_bool(value)

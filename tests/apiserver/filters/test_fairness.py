@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.filters import in_flight
-from clusterregistry.apiserver.filters.in_flight import Bodies, Seats
+from clusterregistry.apiserver.filters.in_flight import Bodies, FairQueue
 
 
 class Room:
     """Notes in which order users get their seats."""
 
     def __init__(self, limit: int, *, patience: float = 60.0) -> None:
-        self.seats = Seats(limit, patience=patience)
+        self.seats = FairQueue(limit, patience=patience)
         self.seated: list[str] = []
         self.refused: list[str] = []
         self.refusals: set[tuple[int, str, int | None]] = set()

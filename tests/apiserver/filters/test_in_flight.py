@@ -10,7 +10,7 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import MASTERS, User
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.filters import in_flight
-from clusterregistry.apiserver.filters.in_flight import Seats
+from clusterregistry.apiserver.filters.in_flight import FairQueue
 from clusterregistry.apiserver.filters.interface import answered
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
@@ -41,7 +41,9 @@ class Office:
         self.gate = Gate()
         self.metrics = RequestMetrics(())
         wrap = in_flight.filter_for(
-            reading=Seats(limit, patience=patience), writing=Seats(limit, patience=patience), metrics=self.metrics
+            reading=FairQueue(limit, patience=patience),
+            writing=FairQueue(limit, patience=patience),
+            metrics=self.metrics,
         )
         self.handle = wrap(self.gate)
 
@@ -84,7 +86,7 @@ async def test_a_seat_is_given_back_after_an_error_too() -> None:
     async def fail(_: Request) -> Answer:
         raise errors.bad_request("no")
 
-    seats = Seats(1)
+    seats = FairQueue(1)
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(fail)
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
@@ -93,7 +95,7 @@ async def test_a_seat_is_given_back_after_an_error_too() -> None:
 
 
 def test_what_is_answered_at_once_gives_its_seat_back_at_once() -> None:
-    seats = Seats(1)
+    seats = FairQueue(1)
 
     def answer_or_fail(request: Request) -> Response:
         if request.method == "HEAD":
@@ -136,7 +138,7 @@ async def test_a_watch_has_its_seat_only_until_its_stream_begins() -> None:
     async def watch(_: Request) -> Answer:
         return StreamResponse(200, b"text/plain", stream)
 
-    seats = Seats(1)
+    seats = FairQueue(1)
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(watch)
     await answered(handle(Asked("GET", CLUSTERS, ANN)))
     assert seats.take_at_once()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.hostcluster import access
 from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, Objects, Reviews, for_users
 from clusterregistry.apiserver.hostcluster.in_cluster import InCluster, in_cluster
@@ -46,7 +46,7 @@ def test_a_pod_without_a_service_account_says_what_to_do(tmp_path: Path, missing
     with Host(Authority(tmp_path)) as host:
         described = pod(host, tmp_path)
     (tmp_path / missing).unlink()
-    with pytest.raises(StartupProblem, match=missing) as raised:
+    with pytest.raises(OperatorError, match=missing) as raised:
         access.endpoint(described)
     assert "automountServiceAccountToken" in raised.value.remedy
 
@@ -56,7 +56,7 @@ def test_mistakes_in_a_kubeconfig_speak_of_the_host_cluster(tmp_path: Path) -> N
     path.write_text(
         "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\nclusters: [{name: c, cluster: {x: y}}]"
     )
-    with pytest.raises(StartupProblem, match=r"cluster\.server: must be the URL of the host cluster") as raised:
+    with pytest.raises(OperatorError, match=r"cluster\.server: must be the URL of the host cluster") as raised:
         access.endpoint(path)
     assert "names the host cluster as its cluster" in raised.value.remedy
 

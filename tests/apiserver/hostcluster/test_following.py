@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from clusterregistry.apiserver.hostcluster.authentication_config import AuthenticationConfig
-from clusterregistry.apiserver.hostcluster.config_watch import LONGEST_PAUSE, Following
+from clusterregistry.apiserver.hostcluster.config_watch import LONGEST_PAUSE, AuthConfigWatch
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from tests.apiserver.authn.certificates import root
 from tests.apiserver.hostcluster.hosts import data
@@ -60,8 +60,8 @@ class Story:
             raise ValueError("these cannot be used")
         self.taken.append(config.client_cas)
 
-    async def follow(self) -> Following:
-        following = Following(self, sleep=self.sleep)
+    async def follow(self) -> AuthConfigWatch:
+        following = AuthConfigWatch(self, sleep=self.sleep)
         assert "not read yet" in following.state.problem()
         try:
             await asyncio.wait_for(following.follow(self.take), 20)

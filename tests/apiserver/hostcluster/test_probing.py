@@ -10,7 +10,7 @@ import pytest
 from clusterregistry.apiserver.hostcluster import probe as probing
 from clusterregistry.apiserver.hostcluster.probe import CALM_SECONDS, FAILING_SECONDS, Probe, keep_probing
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 
 TOKENS = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": {"authenticated": False}}
 ACCESS = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": {"allowed": False}}
@@ -29,7 +29,7 @@ class Answers:
         self.elapsed = 0.0
         self.asked_at: list[float] = []
         self.problems: list[str] = []
-        self.state = State("the host cluster", consequence="nothing works", at_first="not asked yet")
+        self.state = HealthState("the host cluster", consequence="nothing works", at_first="not asked yet")
 
     async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append(document)

@@ -11,9 +11,9 @@ import pytest
 
 from clusterregistry.apiserver.http import response_writer, server
 from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.transport import ClientTransport
 from clusterregistry.apiserver.registry.watcher import Outlet
 from tests.apiserver.http.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
 
@@ -275,8 +275,8 @@ async def test_an_answer_goes_on_for_nobody_who_has_said_goodbye() -> None:
 
     for answer in (StreamResponse(200, b"text/x", stream), Response(200, b"text/x", [b"x" * PIECE] * 10)):
         transport = Leaving()
-        wire = Wire(transport)
-        request = Incoming(wire, "GET", "/", b"", {}, ())
+        wire = ClientTransport(transport)
+        request = IncomingRequest(wire, "GET", "/", b"", {}, ())
         await response_writer.send(answer, request, wire, date=b"date: now", keep_alive=True)
         assert len(transport.written) <= 1
 

@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from clusterregistry.apiserver.http.request import ClientGoneError, Request
-from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, text_response
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.transport import ClientTransport
 from tests.apiserver.http.http_servers import PATIENCE, Conversation, body, get, path, post, serving, within
 
 CHUNKED = "Transfer-Encoding: chunked"
@@ -121,7 +121,7 @@ async def taken(request: Request) -> Answer:
     """What is at hand, what ``body`` has then, and what somebody else has seen."""
     seen: list[bytes] = []
     request.on_body = seen.append
-    return text_response(str((request.body_at_hand(), await request.body(), seen)))
+    return text_response(str((request.cached_body(), await request.body(), seen)))
 
 
 @pytest.mark.parametrize("headers", [[], ["Connection: keep-alive"]], ids=["known", "parsed"])
@@ -144,10 +144,10 @@ async def test_a_body_that_comes_later_is_not_at_hand() -> None:
 
 async def test_a_body_is_not_at_hand_when_its_client_has_left() -> None:
     """Whoever leaves before its request is begun with cannot want it done."""
-    wire = Wire(asyncio.Transport())
-    request = Incoming(wire, "POST", "/", b"", {}, (), b"here")
+    wire = ClientTransport(asyncio.Transport())
+    request = IncomingRequest(wire, "POST", "/", b"", {}, (), b"here")
     wire.on_lost()
-    assert request.body_at_hand() == b""
+    assert request.cached_body() == b""
     with pytest.raises(ClientGoneError):
         await request.body()
 

@@ -8,15 +8,15 @@ import resource
 import pytest
 
 from clusterregistry.apiserver import fd_limit
-from clusterregistry.apiserver.http.listener import Places, holder_of
+from clusterregistry.apiserver.http.listener import ConnectionLimit, holder_of
 
 
-def taken_by(places: Places, holder: str, tries: int) -> int:
+def taken_by(places: ConnectionLimit, holder: str, tries: int) -> int:
     return sum(places.take(holder) for _ in range(tries))
 
 
 def test_one_address_cannot_take_the_last_tenth() -> None:
-    places = Places(100)
+    places = ConnectionLimit(100)
     assert taken_by(places, "noisy", 1000) == 90
     assert taken_by(places, "quiet", 1000) == 10
     assert places.taken == 100
@@ -24,12 +24,12 @@ def test_one_address_cannot_take_the_last_tenth() -> None:
 
 
 def test_many_addresses_may_take_everything() -> None:
-    places = Places(100)
+    places = ConnectionLimit(100)
     assert sum(taken_by(places, f"10.0.0.{number}", 5) for number in range(50)) == 100
 
 
 def test_a_place_that_is_given_back_can_be_taken_again() -> None:
-    places = Places(2)
+    places = ConnectionLimit(2)
     assert taken_by(places, "a", 3) == 1
     assert taken_by(places, "b", 3) == 1
     places.give_back("a")
@@ -37,7 +37,7 @@ def test_a_place_that_is_given_back_can_be_taken_again() -> None:
 
 
 def test_who_has_left_is_forgotten() -> None:
-    places = Places(10)
+    places = ConnectionLimit(10)
     for number in range(1000):
         assert places.take(str(number))
         places.give_back(str(number))
@@ -46,7 +46,7 @@ def test_who_has_left_is_forgotten() -> None:
 
 
 def test_there_is_room_for_one_at_least() -> None:
-    assert taken_by(Places(1), "a", 5) == 1
+    assert taken_by(ConnectionLimit(1), "a", 5) == 1
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, int]]:
 
 
 def test_the_limit_of_open_files_is_raised(limits: dict[str, tuple[int, int]]) -> None:
-    assert fd_limit.room_for(10_000) == 10_000
+    assert fd_limit.connection_limit(10_000) == 10_000
     assert limits["limit"] == (20_000, 20_000)
 
 
@@ -82,14 +82,14 @@ def test_fewer_connections_than_wanted_are_told_of(
 ) -> None:
     limits["limit"] = (1024, 4096)
     with caplog.at_level(logging.WARNING):
-        assert fd_limit.room_for(10_000) == 4096 - fd_limit.OWN
+        assert fd_limit.connection_limit(10_000) == 4096 - fd_limit.OWN
     assert "at most 3840 connections are taken, not 10000" in caplog.text
 
 
 @pytest.mark.parametrize(("hard", "room"), [(100, 50), (1, 1)])
 def test_few_open_files_leave_room_for_some(limits: dict[str, tuple[int, int]], hard: int, room: int) -> None:
     limits["limit"] = (hard, hard)
-    assert fd_limit.room_for(10_000) == room
+    assert fd_limit.connection_limit(10_000) == room
 
 
 def test_a_limit_that_cannot_be_raised_stays(
@@ -100,9 +100,9 @@ def test_a_limit_that_cannot_be_raised_stays(
 
     monkeypatch.setattr(resource, "setrlimit", refuse)
     limits["limit"] = (1000, resource.RLIM_INFINITY)
-    assert fd_limit.room_for(10_000) == 744
+    assert fd_limit.connection_limit(10_000) == 744
 
 
 def test_no_limit_at_all(limits: dict[str, tuple[int, int]]) -> None:
     limits["limit"] = (1024, resource.RLIM_INFINITY)
-    assert fd_limit.room_for(10_000) == 10_000
+    assert fd_limit.connection_limit(10_000) == 10_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.http import listener
-from clusterregistry.apiserver.http.listener import Refusals
+from clusterregistry.apiserver.http.listener import HandshakeFailures
 from clusterregistry.apiserver.pki.tls import MAX_DISCARDED, MAX_ISSUER, PLAIN_HTTP_ANSWER, Refusal, ServerSide
 from tests.apiserver.server.authorities import Holder, root
 from tests.apiserver.server.programs import Program
@@ -179,7 +179,7 @@ def refusal_of(number: int) -> Refusal:
 
 def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    kept = Refusals(clock)  # type: ignore[arg-type]
+    kept = HandshakeFailures(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for number in range(3 * listener.MAX_REMEMBERED):
@@ -193,7 +193,7 @@ def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCapture
 
 def test_what_goes_on_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    kept = Refusals(clock)  # type: ignore[arg-type]
+    kept = HandshakeFailures(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for minute in range(121):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.parser import KnownHeads, RequestReader
+from clusterregistry.apiserver.http.parser import HeadCache, RequestParser
 from clusterregistry.apiserver.http.request import HeaderNames
-from clusterregistry.apiserver.http.request_body import Incoming
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.transport import ClientTransport
 
 HOST = "Host: registry\r\n"
 HEADERS = [
@@ -59,14 +59,14 @@ ENDS = ["\r\n", "\r\nabc", "\r\nab", "\r\nabcd", "\r\n3\r\nabc\r\n0\r\n\r\n", "\
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-class _Forgetful(KnownHeads):
+class _Forgetful(HeadCache):
     __slots__ = ()
 
     def learn(self, *_: Any) -> None:
         """Nothing, so that everything is parsed."""
 
 
-class _Counting(KnownHeads):
+class _Counting(HeadCache):
     """Knows what it recognised."""
 
     __slots__ = ("recognised",)
@@ -75,15 +75,15 @@ class _Counting(KnownHeads):
         super().__init__()
         self.recognised = 0
 
-    def request_in(self, data: bytes, wire: Wire) -> Incoming | None:
+    def request_in(self, data: bytes, wire: ClientTransport) -> IncomingRequest | None:
         found = super().request_in(data, wire)
         self.recognised += found is not None
         return found
 
 
-def read(pieces: list[bytes], known: KnownHeads | None = None) -> list[tuple[Any, ...]]:
+def read(pieces: list[bytes], known: HeadCache | None = None) -> list[tuple[Any, ...]]:
     """What a reader makes of pieces of data, each request being answered before the next piece comes."""
-    reader = RequestReader(Wire(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()))
     if known is not None:
         reader._known = known
     seen: list[tuple[Any, ...]] = []
@@ -240,8 +240,8 @@ KNOWN = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc"
     ],
 )
 def test_only_the_same_headers_and_a_whole_body_are_known(second: bytes, body: bytes | None) -> None:
-    wire = Wire(asyncio.Transport())
-    known, reader = KnownHeads(), RequestReader(wire)
+    wire = ClientTransport(asyncio.Transport())
+    known, reader = HeadCache(), RequestParser(wire)
     assert known.request_in(second, wire) is None
     reader.feed(KNOWN)
     known.learn(KNOWN, reader.requests[0])
@@ -277,15 +277,17 @@ def test_what_is_not_plain_is_never_known(lines: str) -> None:
 )
 def test_nothing_is_learnt_from_lines_in_which_the_parser_found_something_else(lines: bytes) -> None:
     """Whatever a parser does with them."""
-    wire, known, data = Wire(asyncio.Transport()), KnownHeads(), b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
-    known.learn(data, Incoming(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
+    wire, known, data = ClientTransport(asyncio.Transport()), HeadCache(), b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
+    known.learn(data, IncomingRequest(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
     assert not known._heads
 
 
 def test_nothing_is_learnt_from_a_length_that_comes_twice() -> None:
-    wire, known = Wire(asyncio.Transport()), KnownHeads()
+    wire, known = ClientTransport(asyncio.Transport()), HeadCache()
     data = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"
-    known.learn(data, Incoming(wire, "POST", "/a", b"", {"content-length": "3"}, [("content-length", "3")], b"abc"))
+    known.learn(
+        data, IncomingRequest(wire, "POST", "/a", b"", {"content-length": "3"}, [("content-length", "3")], b"abc")
+    )
     assert not known._heads
 
 
@@ -300,7 +302,7 @@ def test_the_length_is_that_of_no_other_header() -> None:
 
 def test_who_drops_a_header_drops_it_once() -> None:
     request = f"{LINES[0]}{HOST}X-Group: a\r\nX-Group: b\r\n\r\n".encode()
-    reader = RequestReader(Wire(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()))
     for _ in range(3):
         reader.feed(request)
         found = reader.requests.popleft()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.parser import RequestReader
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.parser import RequestParser
+from clusterregistry.apiserver.http.transport import ClientTransport
 from tests.apiserver.http.http_servers import get, path, serving
 
 HOST = "Host: registry\r\n"
@@ -62,7 +62,7 @@ TOGETHER = "in one piece"
 
 def read(*pieces: bytes) -> tuple[list[str], int | None]:
     """The paths of the requests that a reader found, each answered before the next piece comes, and the refusal."""
-    reader = RequestReader(Wire(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()))
     seen = []
     for piece in pieces:
         reader.feed(piece)
@@ -126,7 +126,7 @@ def test_a_known_head_with_another_host_is_looked_at_anew(host: str, status: int
 
 @pytest.mark.parametrize(("status", "bad"), REFUSED.values(), ids=REFUSED)
 def test_such_a_head_is_never_known(status: int, bad: str) -> None:
-    reader = RequestReader(Wire(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()))
     reader.feed(bad.encode())
     assert reader.refusal == status
     assert not reader._known._heads
@@ -151,6 +151,6 @@ async def test_an_encoding_that_is_refused_is_named() -> None:
 
 
 async def test_spaces_behind_a_header_are_no_part_of_it() -> None:
-    reader = RequestReader(Wire(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()))
     reader.feed(get("/", "X-Remote-User:  jane doe \t ").encode())
     assert reader.requests[0].header("x-remote-user") == "jane doe"

@@ -61,46 +61,46 @@ def _serving_for_ca(ours: Layout, _: Layout) -> None:
 )
 def test_a_damaged_or_foreign_file_is_an_error_with_a_remedy(tmp_path: Path, damage: Damage, message: str) -> None:
     for name in ("ours", "theirs"):
-        provision.ensure(wanted(tmp_path / name), lambda: NOW)
+        provision.provision(wanted(tmp_path / name), lambda: NOW)
     damage(layout_in(tmp_path / "ours"), layout_in(tmp_path / "theirs"))
     before = contents(tmp_path)
     with pytest.raises(CertificateError, match=message) as raised:
-        provision.ensure(wanted(tmp_path / "ours"), lambda: NOW)
+        provision.provision(wanted(tmp_path / "ours"), lambda: NOW)
     assert "remove" in raised.value.remedy or "make it readable" in raised.value.remedy
     assert contents(tmp_path) == before
 
 
 def test_a_certificate_of_another_authority_is_foreign(tmp_path: Path) -> None:
     for name in ("ours", "theirs"):
-        provision.ensure(wanted(tmp_path / name), lambda: NOW)
+        provision.provision(wanted(tmp_path / name), lambda: NOW)
     ours, theirs = layout_in(tmp_path / "ours"), layout_in(tmp_path / "theirs")
     for name in ("serving_certificate", "serving_key"):
         _foreign(name)(ours, theirs)
     with pytest.raises(CertificateError, match=r"serving\.crt is foreign"):
-        provision.ensure(wanted(tmp_path / "ours"), lambda: NOW)
+        provision.provision(wanted(tmp_path / "ours"), lambda: NOW)
 
 
 def test_the_remedy_works(tmp_path: Path) -> None:
-    provision.ensure(wanted(tmp_path), lambda: NOW)
+    provision.provision(wanted(tmp_path), lambda: NOW)
     layout = layout_in(tmp_path)
     layout.serving_certificate.write_bytes(b"garbage")
     with pytest.raises(CertificateError):
-        provision.ensure(wanted(tmp_path), lambda: NOW)
+        provision.provision(wanted(tmp_path), lambda: NOW)
     layout.serving_certificate.unlink()
     layout.serving_key.unlink()
-    assert len(provision.ensure(wanted(tmp_path), lambda: NOW).made) == 1
+    assert len(provision.provision(wanted(tmp_path), lambda: NOW).made) == 1
 
 
 @pytest.mark.parametrize("name", ["ca_certificate", "serving_certificate", "admin_certificate"])
 def test_a_start_that_was_cut_short_after_a_key_is_completed(tmp_path: Path, name: str) -> None:
     layout = layout_in(tmp_path)
-    provision.ensure(wanted(tmp_path), lambda: NOW)
+    provision.provision(wanted(tmp_path), lambda: NOW)
     key = getattr(layout, name.replace("certificate", "key"))
     content = key.read_bytes()
     for path in (*layout.cert_dir.iterdir(), layout.ca_certificate, layout.ca_key, layout.kubeconfig):
         path.unlink()
     key.write_bytes(content)
-    provision.ensure(wanted(tmp_path), lambda: NOW)
+    provision.provision(wanted(tmp_path), lambda: NOW)
     assert key.read_bytes() == content
 
 
@@ -109,20 +109,20 @@ def day(seconds: float) -> str:
 
 
 def test_without_the_authoritys_key_a_server_runs_until_it_needs_it(tmp_path: Path) -> None:
-    provision.ensure(wanted(tmp_path), lambda: NOW)
+    provision.provision(wanted(tmp_path), lambda: NOW)
     layout_in(tmp_path).ca_key.unlink()
-    ensured = provision.ensure(wanted(tmp_path), lambda: NOW)
+    ensured = provision.provision(wanted(tmp_path), lambda: NOW)
     assert ensured.made == ()
     (warning,) = ensured.warnings
     assert "ca.key is missing: nothing can be signed or renewed" in warning
     assert f"goes on until {day(NOW + 365 * DAY)}" in warning
     assert f"from {day(NOW + 275 * DAY)} on none starts" in warning
     assert "restore" in warning
-    assert provision.ensure(wanted(tmp_path), lambda: NOW + 274 * DAY).made == ()
+    assert provision.provision(wanted(tmp_path), lambda: NOW + 274 * DAY).made == ()
     with pytest.raises(CertificateError, match=r"ca\.key is missing"):
-        provision.ensure(wanted(tmp_path), lambda: NOW + 275 * DAY)
+        provision.provision(wanted(tmp_path), lambda: NOW + 275 * DAY)
     with pytest.raises(CertificateError, match=r"ca\.key is missing"):
-        provision.ensure(wanted(tmp_path), lambda: NOW + 300 * DAY)
+        provision.provision(wanted(tmp_path), lambda: NOW + 300 * DAY)
 
 
 def test_an_authority_of_the_operators_own_is_used(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_an_authority_of_the_operators_own_is_used(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     mine = layout.ca_certificate.read_bytes()
-    provision.ensure(wanted(tmp_path))
+    provision.provision(wanted(tmp_path))
     assert layout.ca_certificate.read_bytes() == mine
     verified = subprocess.run(
         ["openssl", "verify", "-CAfile", layout.ca_certificate, layout.serving_certificate, layout.admin_certificate],
@@ -156,7 +156,7 @@ def test_a_file_without_end_is_an_error_with_a_remedy(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file is in the way")
     with pytest.raises(CertificateError, match="cannot be written") as raised:
-        provision.ensure(wanted(tmp_path), lambda: NOW)
+        provision.provision(wanted(tmp_path), lambda: NOW)
     assert "--data-dir" in raised.value.remedy
 
 

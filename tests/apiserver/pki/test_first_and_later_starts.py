@@ -16,12 +16,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from clusterregistry.apiserver.authn.x509 import recognise
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
-from clusterregistry.apiserver.pki.provision import Ensured
+from clusterregistry.apiserver.pki.provision import ProvisionResult
 from tests.apiserver.pki.wants import DAY, NOW, contents, layout_in, wanted
 
 
-def ensure(directory: Path, at: float = NOW) -> Ensured:
-    return provision.ensure(wanted(directory), lambda: at)
+def ensure(directory: Path, at: float = NOW) -> ProvisionResult:
+    return provision.provision(wanted(directory), lambda: at)
 
 
 def certificate(path: Path) -> x509.Certificate:
@@ -49,17 +49,17 @@ def test_the_first_start_makes_everything_and_says_so(tmp_path: Path) -> None:
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     ensure(tmp_path)
     before = contents(tmp_path)
-    assert ensure(tmp_path, NOW + 100 * DAY) == Ensured()
-    assert provision.refresh_kubeconfig(wanted(tmp_path)) == Ensured()
+    assert ensure(tmp_path, NOW + 100 * DAY) == ProvisionResult()
+    assert provision.refresh_kubeconfig(wanted(tmp_path)) == ProvisionResult()
     assert contents(tmp_path) == before
 
 
 def test_a_second_start_does_not_import_cryptography(tmp_path: Path) -> None:
-    provision.ensure(wanted(tmp_path))
+    provision.provision(wanted(tmp_path))
     program = (
         "import sys; from pathlib import Path; from clusterregistry.apiserver.pki import provision; "
         "from tests.apiserver.pki.wants import wanted; "
-        "assert not provision.ensure(wanted(Path(sys.argv[1]))).made; "
+        "assert not provision.provision(wanted(Path(sys.argv[1]))).made; "
         "assert not provision.refresh_kubeconfig(wanted(Path(sys.argv[1]))).made; "
         "sys.exit('cryptography' in sys.modules)"
     )
@@ -148,18 +148,18 @@ def test_several_first_starts_at_once_agree_on_one_authority(tmp_path: Path) -> 
     with ThreadPoolExecutor(4) as pool:
         ensured = list(pool.map(lambda _: ensure(tmp_path), range(4)))
     assert sum("certificate authority" in line for each in ensured for line in each.made) == 1
-    assert ensure(tmp_path) == Ensured()
+    assert ensure(tmp_path) == ProvisionResult()
 
 
 def test_without_an_administrator_there_is_none(tmp_path: Path) -> None:
     needed = wanted(tmp_path, administrator=False)
-    assert len(provision.ensure(needed, lambda: NOW).made) == 2
+    assert len(provision.provision(needed, lambda: NOW).made) == 2
     assert {path.name for path in tmp_path.rglob("*.*")} == {"ca.crt", "ca.key", "serving.crt", "serving.key",
                                                              "record.json", ".lock"}  # fmt: skip
-    assert provision.ensure(needed, lambda: NOW).made == ()
+    assert provision.provision(needed, lambda: NOW).made == ()
 
 
 def test_behind_a_kube_apiserver_nothing_is_made_beside_the_operators_certificate(tmp_path: Path) -> None:
     own = OwnCertificate(certificate=tmp_path / "own.crt", key=tmp_path / "own.key")
-    assert provision.ensure(wanted(tmp_path, administrator=False, server_ca=False, own=own)) == Ensured()
+    assert provision.provision(wanted(tmp_path, administrator=False, server_ca=False, own=own)) == ProvisionResult()
     assert list(tmp_path.iterdir()) == []

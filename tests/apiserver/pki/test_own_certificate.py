@@ -11,7 +11,7 @@ import yaml
 from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import ServerAuthorities, server_authorities
-from clusterregistry.apiserver.pki.provision import Ensured
+from clusterregistry.apiserver.pki.provision import ProvisionResult
 from tests.apiserver.pki.own_certificates import own, self_signed, serving
 from tests.apiserver.pki.wants import layout_in, wanted
 from tests.apiserver.server.authorities import Holder, root
@@ -59,10 +59,10 @@ def test_a_certificate_that_comes_alone_is_trusted_with_a_warning_for_the_kubeco
 ) -> None:
     leaf = serving(signer, "leaf")
     assert server_authorities(own(leaf)) == ServerAuthorities(leaf.certificate.read_bytes(), until_renewal=True)
-    (warning,) = provision.ensure(wanted(tmp_path, own=own(leaf))).warnings
+    (warning,) = provision.provision(wanted(tmp_path, own=own(leaf))).warnings
     assert "every copy of it breaks when the certificate is renewed" in warning
     assert "--tls-ca-file" in warning
-    assert provision.ensure(wanted(tmp_path, own=own(leaf), administrator=False)).warnings == ()
+    assert provision.provision(wanted(tmp_path, own=own(leaf), administrator=False)).warnings == ()
 
 
 def test_the_authorities_that_are_named_count(signer: Holder, tmp_path: Path) -> None:
@@ -92,23 +92,23 @@ def test_a_file_of_authorities_without_any_is_an_error(signer: Holder, tmp_path:
 
 def test_the_kubeconfig_and_the_file_to_hand_out_hold_the_authority_alone(signer: Holder, tmp_path: Path) -> None:
     needed, layout = wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)), layout_in(tmp_path)
-    assert f"{layout.server_ca} (what clients verify this server by)" in provision.ensure(needed).made
+    assert f"{layout.server_ca} (what clients verify this server by)" in provision.provision(needed).made
     assert layout.server_ca.read_bytes() == trusted_by(layout.kubeconfig) == signer.certificate.read_bytes()
-    assert provision.ensure(needed) == provision.refresh_kubeconfig(needed) == Ensured()
+    assert provision.provision(needed) == provision.refresh_kubeconfig(needed) == ProvisionResult()
 
 
 def test_the_authority_of_the_operator_never_becomes_one_of_users(signer: Holder, tmp_path: Path) -> None:
-    provision.ensure(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
+    provision.provision(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
     assert layout_in(tmp_path).ca_certificate.read_text().count("BEGIN CERTIFICATE") == 1
     assert signer.certificate.read_text() not in layout_in(tmp_path).ca_certificate.read_text()
 
 
 def test_the_kubeconfig_follows_another_authority(signer: Holder, tmp_path: Path) -> None:
     layout = layout_in(tmp_path)
-    provision.ensure(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
+    provision.provision(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
     later = root(tmp_path / "later", "later")
     needed = wanted(tmp_path, own=own(serving(later, "leaf"), later.certificate))
-    assert len(provision.ensure(needed).made) == 1
+    assert len(provision.provision(needed).made) == 1
     assert len(provision.refresh_kubeconfig(needed).made) == 1
     assert layout.server_ca.read_bytes() == trusted_by(layout.kubeconfig) == later.certificate.read_bytes()
 
@@ -116,35 +116,35 @@ def test_the_kubeconfig_follows_another_authority(signer: Holder, tmp_path: Path
 def test_an_edited_kubeconfig_that_trusts_the_former_authority_gives_a_warning(signer: Holder, tmp_path: Path) -> None:
     layout = layout_in(tmp_path)
     needed = wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate))
-    provision.ensure(needed)
+    provision.provision(needed)
     layout.kubeconfig.write_text(layout.kubeconfig.read_text() + "# mine\n")
     edited = layout.kubeconfig.read_bytes()
-    assert provision.refresh_kubeconfig(needed) == Ensured()
+    assert provision.refresh_kubeconfig(needed) == ProvisionResult()
     later = root(tmp_path / "later", "later")
     needed = wanted(tmp_path, own=own(serving(later, "leaf"), later.certificate))
-    provision.ensure(needed)
+    provision.provision(needed)
     assert "was edited" in provision.refresh_kubeconfig(needed).warnings[0]
     assert layout.kubeconfig.read_bytes() == edited
     layout.kubeconfig.write_bytes(b"\n".join(line for line in edited.splitlines() if b"authority-data" not in line))
-    assert provision.refresh_kubeconfig(needed) == Ensured()
+    assert provision.refresh_kubeconfig(needed) == ProvisionResult()
 
 
 def test_without_the_operators_certificate_the_generated_authority_is_handed_out(
     signer: Holder, tmp_path: Path
 ) -> None:
     layout = layout_in(tmp_path)
-    provision.ensure(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
-    provision.ensure(wanted(tmp_path))
+    provision.provision(wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate)))
+    provision.provision(wanted(tmp_path))
     provision.refresh_kubeconfig(wanted(tmp_path))
     assert layout.server_ca.read_bytes() == layout.ca_certificate.read_bytes() == trusted_by(layout.kubeconfig)
 
 
 def test_without_an_administrator_only_what_clients_verify_by_is_written(signer: Holder, tmp_path: Path) -> None:
     needed = wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate), administrator=False)
-    ensured = provision.ensure(needed)
+    ensured = provision.provision(needed)
     assert len(ensured.made) == 1
     assert [path.name for path in layout_in(tmp_path).data_dir.rglob("*")] == ["server-ca.crt"]
-    assert provision.refresh_kubeconfig(needed) == Ensured()
+    assert provision.refresh_kubeconfig(needed) == ProvisionResult()
 
 
 def test_a_server_without_an_administrator_runs_also_where_nothing_can_be_written(
@@ -152,7 +152,7 @@ def test_a_server_without_an_administrator_runs_also_where_nothing_can_be_writte
 ) -> None:
     (tmp_path / "data").write_text("a file is in the way")
     needed = wanted(tmp_path, own=own(serving(signer, "leaf"), signer.certificate), administrator=False)
-    ensured = provision.ensure(needed)
+    ensured = provision.provision(needed)
     assert ensured.made == ()
     assert "cannot be written" in ensured.warnings[0]
 
@@ -160,7 +160,7 @@ def test_a_server_without_an_administrator_runs_also_where_nothing_can_be_writte
 def test_files_of_a_former_administrator_are_named_once_with_the_flag_that_keeps_them(
     signer: Holder, tmp_path: Path
 ) -> None:
-    provision.ensure(wanted(tmp_path))
+    provision.provision(wanted(tmp_path))
     layout, brought = layout_in(tmp_path), own(serving(signer, "leaf"), signer.certificate)
     (warning,) = provision.leftovers(wanted(tmp_path, own=brought, administrator=False))
     assert all(str(path) in warning for path in (layout.ca_key, layout.ca_certificate, layout.kubeconfig))

@@ -270,7 +270,7 @@ async def test_every_change_is_told(folder: Folder, live: LiveTls) -> None:
 
 async def test_generated_certificates_are_renewed_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout, needed, now = layout_in(tmp_path), wanted(tmp_path), [time.time() - 300 * DAY]
-    provision.ensure(needed, lambda: now[0])
+    provision.provision(needed, lambda: now[0])
     live = LiveTls(
         TlsFiles(
             certificate=layout.serving_certificate,
@@ -291,9 +291,9 @@ async def test_generated_certificates_are_renewed_and_used(tmp_path: Path, monke
     assert served(live, client) == on_disk(layout.serving_certificate) != before
 
 
-def _renewal(needed: provision.Wanted, now: list[float]) -> Callable[[], None]:
+def _renewal(needed: provision.CertificateRequest, now: list[float]) -> Callable[[], None]:
     def renew() -> None:
-        provision.ensure(needed, lambda: now[0])
+        provision.provision(needed, lambda: now[0])
 
     return renew
 

@@ -16,7 +16,7 @@ from tests.apiserver.pki.wants import layout_in, wanted
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     directory = tmp_path_factory.mktemp("pki")
-    provision.ensure(wanted(directory))
+    provision.provision(wanted(directory))
     return layout_in(directory)
 
 
@@ -55,7 +55,7 @@ def test_a_certificate_for_servers_does_not_pass_for_a_client(layout: Layout) ->
 
 
 def test_a_certificate_of_another_authority_is_refused(layout: Layout, tmp_path: Path) -> None:
-    provision.ensure(wanted(tmp_path))
+    provision.provision(wanted(tmp_path))
     other = layout_in(tmp_path)
     client = ssl.create_default_context(cafile=layout.ca_certificate)
     client.load_cert_chain(other.admin_certificate, other.admin_key)

@@ -11,10 +11,10 @@ import pytest
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
-from clusterregistry.apiserver.registry.broadcaster import Hub
-from clusterregistry.apiserver.registry.feed import Coming, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.registry.broadcaster import Broadcaster
+from clusterregistry.apiserver.registry.feed import Delivery, FilteredFeed, WholeFeed
 from clusterregistry.apiserver.registry.list import ListOptions, list_objects
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Visible
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
@@ -66,11 +66,11 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def hub(store: Store) -> Hub:
-    return Hub(store.storage, store.prefix)
+def hub(store: Store) -> Broadcaster:
+    return Broadcaster(store.storage, store.prefix)
 
 
-def options(visible: Visible) -> ListOptions:
+def options(visible: ObjectFilter) -> ListOptions:
     return ListOptions(labels=parse_label_selector(""), fields=parse_field_selector(""), visible=visible)
 
 
@@ -84,7 +84,7 @@ def rights() -> Rights:
 
 
 @pytest.fixture
-def feed(store: Store, hub: Hub, rights: Rights) -> FilteredFeed:
+def feed(store: Store, hub: Broadcaster, rights: Rights) -> FilteredFeed:
     return FilteredFeed(store, hub, options=options(rights), encode=encode, on_overflow=lambda: None)
 
 
@@ -113,7 +113,7 @@ async def begin(feed: FilteredFeed, store: Store) -> list[str]:
     return found
 
 
-def sent(coming: Coming) -> list[str]:
+def sent(coming: Delivery) -> list[str]:
     return [data.decode() for _, data in coming.frames]
 
 
@@ -288,7 +288,9 @@ async def test_a_list_waits_for_rights_as_well(store: Store, rights: Rights) -> 
     assert len((await list_objects(store, options(rights))).items) == 3
 
 
-async def test_a_feed_that_left_hears_nothing_more(store: Store, hub: Hub, feed: FilteredFeed, rights: Rights) -> None:
+async def test_a_feed_that_left_hears_nothing_more(
+    store: Store, hub: Broadcaster, feed: FilteredFeed, rights: Rights
+) -> None:
     await begin(feed, store)
     assert hub.watchers == 1
     feed.leave()
@@ -297,7 +299,9 @@ async def test_a_feed_that_left_hears_nothing_more(store: Store, hub: Hub, feed:
     assert feed.watcher.ended
 
 
-async def test_a_hub_that_is_closed_ends_filtered_watches_at_once(store: Store, hub: Hub, rights: Rights) -> None:
+async def test_a_hub_that_is_closed_ends_filtered_watches_at_once(
+    store: Store, hub: Broadcaster, rights: Rights
+) -> None:
     hub.end_all()
     late = FilteredFeed(store, hub, options=options(rights), encode=encode, on_overflow=lambda: None)
     assert late.watcher.ended
@@ -305,9 +309,9 @@ async def test_a_hub_that_is_closed_ends_filtered_watches_at_once(store: Store, 
 
 
 async def test_a_whole_feed_is_for_those_who_see_everything_and_did_then(
-    store: Store, hub: Hub, rights: Rights
+    store: Store, hub: Broadcaster, rights: Rights
 ) -> None:
-    def whole(visible: Visible) -> WholeFeed:
+    def whole(visible: ObjectFilter) -> WholeFeed:
         return WholeFeed(
             store, hub, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
         )

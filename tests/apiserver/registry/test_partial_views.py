@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Change
-from clusterregistry.apiserver.registry.feed import PartialView
+from clusterregistry.apiserver.registry.feed import VisibleSet
 from clusterregistry.apiserver.registry.list import ListOptions
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
 from clusterregistry.apiserver.storage.object_bytes import name_of, presented, to_stored
@@ -39,13 +39,13 @@ def created(name: str, revision: int) -> Event:
 
 
 def test_only_what_is_visible_begins_and_changes() -> None:
-    view = PartialView(options())
+    view = VisibleSet(options())
     assert [name_of(each) for each in view.begin([kv("a", 1), kv("b", 2)], names=frozenset("ac"))] == ["a"]
     assert told(list(view.changes([created("c", 3), created("d", 4)]))) == [(ADDED, "c", 3)]
 
 
 def test_rights_that_are_gained_and_lost_are_events() -> None:
-    view = PartialView(options())
+    view = VisibleSet(options())
     existing = [kv("a", 1), kv("b", 5), kv("c", 3)]
     view.begin(existing, names=frozenset("a"))
     changes = list(view.turn([], names=frozenset("bc"), existing=existing, seen=6, since=7))
@@ -53,7 +53,7 @@ def test_rights_that_are_gained_and_lost_are_events() -> None:
 
 
 def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
-    view = PartialView(options())
+    view = VisibleSet(options())
     view.begin([kv("a", 1)], names=frozenset())
     newer = kv("a", 8)
     event = Event("/things/a", 8, newer, kv("a", 1))
@@ -63,7 +63,7 @@ def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
 
 def test_all_that_a_change_of_rights_shows_comes_before_what_happened_since() -> None:
     """Who is cut off behind the change and resumes from there counts as knowing what was there then."""
-    view = PartialView(options())
+    view = VisibleSet(options())
     old = [kv("a", 1), kv("b", 2), kv("c", 3)]
     view.begin(old, names=frozenset("a"))
     cleaned, changed = kv("c", 7), [kv("a", 9), kv("b", 10)]
@@ -76,7 +76,7 @@ def test_all_that_a_change_of_rights_shows_comes_before_what_happened_since() ->
 
 
 def test_rights_and_selectors_both_count() -> None:
-    view = PartialView(options("x=1"))
+    view = VisibleSet(options("x=1"))
     existing = [kv("a", 1), kv("b", 2, label="0")]
     view.begin(existing, names=frozenset("ab"))
     relabelled = Event("/things/a", 3, kv("a", 3, label="0"), kv("a", 1))
@@ -157,7 +157,7 @@ class History:
         }
 
 
-def tell(history: History, view: PartialView, *, seen: int) -> list[Change]:
+def tell(history: History, view: VisibleSet, *, seen: int) -> list[Change]:
     events, history.events = history.events, []
     if history.names == view.names:
         return list(view.changes(events))
@@ -167,7 +167,7 @@ def tell(history: History, view: PartialView, *, seen: int) -> list[Change]:
 
 @given(STEPS, st.sampled_from(["", "x=1"]))
 def test_the_client_always_comes_to_know_what_it_may_see(steps: list[Step], selector: str) -> None:
-    history, view, client = History(), PartialView(options(selector)), Client()
+    history, view, client = History(), VisibleSet(options(selector)), Client()
     view.begin([], names=frozenset())
     seen = 0
     for kind, what in [*steps, ("tell", None)]:
@@ -185,7 +185,7 @@ def test_a_client_that_is_cut_off_can_resume_or_is_told_to_begin_anew(
     steps: list[Step], selector: str, cut: int
 ) -> None:
     """Wherever it is cut off: by its revision it has missed no change of rights, or is older than the last one."""
-    history, view, client = History(), PartialView(options(selector)), Client()
+    history, view, client = History(), VisibleSet(options(selector)), Client()
     view.begin([], names=frozenset())
     middle = len(steps) // 2
     for kind, what in steps[:middle]:
@@ -202,7 +202,7 @@ def test_a_client_that_is_cut_off_can_resume_or_is_told_to_begin_anew(
         client.hear(change)
     if client.revision < history.changed_at:
         return
-    resumed = PartialView(options(selector))
+    resumed = VisibleSet(options(selector))
     resumed.begin(history.states[client.revision].values(), names=history.names)
     for change in resumed.changes([event for event in later if event.revision > client.revision]):
         client.hear(change)

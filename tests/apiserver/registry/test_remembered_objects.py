@@ -31,7 +31,7 @@ class Remembering:
         self.fails = False
         self.most_bytes = 1_000_000
 
-    def peek(self, key: str) -> KeyValue | None:
+    def get_stale(self, key: str) -> KeyValue | None:
         return self.memory.get(key)
 
     async def get(self, key: str) -> KeyValue | None:

@@ -13,7 +13,7 @@ from clusterregistry.apimachinery.meta.field_selectors import parse_field_select
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apiserver.registry import broadcaster
 from clusterregistry.apiserver.registry import watcher as watchers
-from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Hub, seen_through
+from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Broadcaster, seen_through
 from clusterregistry.apiserver.registry.list import ListOptions
 from clusterregistry.apiserver.registry.watcher import Batch, FrameWatcher
 from clusterregistry.apiserver.storage.interface import Event, Interrupted, KeyValue, Sink, Subscription
@@ -62,8 +62,8 @@ def feed() -> Feed:
 
 
 @pytest.fixture
-def hub(feed: Feed) -> Hub:
-    return Hub(feed, PREFIX)  # type: ignore[arg-type]
+def hub(feed: Feed) -> Broadcaster:
+    return Broadcaster(feed, PREFIX)  # type: ignore[arg-type]
 
 
 def encode(kind: str, found: KeyValue) -> bytes:
@@ -71,7 +71,7 @@ def encode(kind: str, found: KeyValue) -> bytes:
 
 
 def join(
-    hub: Hub, labels: str = "", representation: str = "plain", on_overflow: Callable[[], None] = lambda: None
+    hub: Broadcaster, labels: str = "", representation: str = "plain", on_overflow: Callable[[], None] = lambda: None
 ) -> FrameWatcher:
     return hub.join(options(labels), representation=representation, encode=encode, on_overflow=on_overflow)
 
@@ -103,7 +103,7 @@ class Client:
         return self.reads
 
 
-async def several(hub: Hub, count: int = 3) -> tuple[list[Client], list[FrameWatcher], list[asyncio.Task[Any]]]:
+async def several(hub: Broadcaster, count: int = 3) -> tuple[list[Client], list[FrameWatcher], list[asyncio.Task[Any]]]:
     """Clients that keep up, their watchers, and the tasks that wait for these."""
     clients = [Client() for _ in range(count)]
     joined = [join(hub) for _ in clients]
@@ -158,14 +158,14 @@ def test_without_a_selection_every_event_is_told() -> None:
     ]
 
 
-async def test_every_watcher_gets_the_frames_of_its_selection(hub: Hub, feed: Feed) -> None:
+async def test_every_watcher_gets_the_frames_of_its_selection(hub: Broadcaster, feed: Feed) -> None:
     everything, some = join(hub), join(hub, "x=1")
     feed.tell(event(None, kv("a", 1, x="1"), 1), event(None, kv("b", 2), 2))
     assert await taken(everything) == "ADDED a@1;ADDED b@2;"
     assert await taken(some) == "ADDED a@1;"
 
 
-async def test_a_frame_is_encoded_once_for_all_who_want_it_so(hub: Hub, feed: Feed) -> None:
+async def test_a_frame_is_encoded_once_for_all_who_want_it_so(hub: Broadcaster, feed: Feed) -> None:
     counter = itertools.count(1)
 
     def counted(_: str, __: KeyValue) -> bytes:
@@ -176,7 +176,7 @@ async def test_a_frame_is_encoded_once_for_all_who_want_it_so(hub: Hub, feed: Fe
     assert [await taken(watcher) for watcher in watchers] == ["1"] * 50
 
 
-async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub: Hub, feed: Feed) -> None:
+async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub: Broadcaster, feed: Feed) -> None:
     feed.tell(event(None, kv("a", 1), 1))
     watcher = join(hub)
     assert await taken(watcher) == ""
@@ -189,7 +189,7 @@ async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub:
 
 @pytest.mark.parametrize(("limit", "value"), [("FRAMES_LIMIT", 3), ("BYTES_LIMIT", 30)])
 async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     monkeypatch.setattr(watchers, limit, value)
     given_up: list[str] = []
@@ -205,7 +205,7 @@ async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
     assert await taken(slow) == ""
 
 
-async def test_what_was_read_no_longer_counts(hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_read_no_longer_counts(hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchers, "BYTES_LIMIT", 15)
     watcher = join(hub)
     for revision in range(1, 6):
@@ -214,7 +214,7 @@ async def test_what_was_read_no_longer_counts(hub: Hub, feed: Feed, monkeypatch:
     assert not watcher.ended
 
 
-async def test_waiting_ends_with_a_frame(hub: Hub, feed: Feed) -> None:
+async def test_waiting_ends_with_a_frame(hub: Broadcaster, feed: Feed) -> None:
     watcher = join(hub)
     waiting = asyncio.create_task(watcher.next(30))
     await asyncio.sleep(0)
@@ -222,7 +222,7 @@ async def test_waiting_ends_with_a_frame(hub: Hub, feed: Feed) -> None:
     assert [revision for revision, _ in await waiting] == [1]
 
 
-async def test_one_that_waits_is_written_to_without_being_woken(hub: Hub, feed: Feed) -> None:
+async def test_one_that_waits_is_written_to_without_being_woken(hub: Broadcaster, feed: Feed) -> None:
     watcher, client = join(hub), Client()
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
@@ -237,7 +237,7 @@ async def test_one_that_waits_is_written_to_without_being_woken(hub: Hub, feed: 
     assert await waiting == []
 
 
-async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(hub: Hub, feed: Feed) -> None:
+async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(hub: Broadcaster, feed: Feed) -> None:
     watcher, client = join(hub), Client()
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
@@ -252,7 +252,7 @@ async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(hub: H
     assert await taken(watcher) == "ADDED b@2;"
 
 
-async def test_what_a_client_knows_from_the_beginning_is_not_written_again(hub: Hub, feed: Feed) -> None:
+async def test_what_a_client_knows_from_the_beginning_is_not_written_again(hub: Broadcaster, feed: Feed) -> None:
     watcher, client = join(hub), Client()
     watcher.seen = 1
     waiting = asyncio.create_task(watcher.next(30, client))
@@ -263,7 +263,7 @@ async def test_what_a_client_knows_from_the_beginning_is_not_written_again(hub: 
 
 
 async def test_a_batch_too_large_for_every_client_at_once_waits_for_the_tasks(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchers, "AT_ONCE", 10)
     watcher, client = join(hub), Client()
@@ -275,7 +275,7 @@ async def test_a_batch_too_large_for_every_client_at_once_waits_for_the_tasks(
 
 
 async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_together(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broadcaster, "_AT_A_TIME", 2)
     clients, joined, waiting = await several(hub, 5)
@@ -293,7 +293,7 @@ async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_tog
 
 
 async def test_many_are_told_at_once_what_happens_now_and_then_and_more_after_a_pause(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broadcaster, "_FEW", 2)
     monkeypatch.setattr(broadcaster, "_PAUSE", 3600)
@@ -309,7 +309,7 @@ async def test_many_are_told_at_once_what_happens_now_and_then_and_more_after_a_
 
 
 async def test_after_the_pause_they_are_told_everything_in_order(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broadcaster, "_FEW", 2)
     monkeypatch.setattr(broadcaster, "_PAUSE", 0.01)
@@ -327,7 +327,7 @@ async def test_after_the_pause_they_are_told_everything_in_order(
 
 
 async def test_when_more_happens_than_can_be_told_all_are_ended(
-    hub: Hub, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchers, "FRAMES_LIMIT", 3)
     given_up: list[str] = []
@@ -340,7 +340,7 @@ async def test_when_more_happens_than_can_be_told_all_are_ended(
     assert await taken(watcher) == ""
 
 
-async def test_waiting_ends_with_the_watch(hub: Hub) -> None:
+async def test_waiting_ends_with_the_watch(hub: Broadcaster) -> None:
     watcher = join(hub)
     waiting = asyncio.create_task(watcher.next(30))
     await asyncio.sleep(0)
@@ -349,17 +349,17 @@ async def test_waiting_ends_with_the_watch(hub: Hub) -> None:
     assert watcher.ended
 
 
-async def test_waiting_ends_with_its_time(hub: Hub) -> None:
+async def test_waiting_ends_with_its_time(hub: Broadcaster) -> None:
     assert await join(hub).next(0.01) == []
 
 
-async def test_after_the_end_nobody_joins(hub: Hub) -> None:
+async def test_after_the_end_nobody_joins(hub: Broadcaster) -> None:
     hub.end_all()
     assert join(hub).ended
     assert hub.watchers == 0
 
 
-async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hub: Hub, feed: Feed) -> None:
+async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hub: Broadcaster, feed: Feed) -> None:
     before = join(hub)
     feed.interrupted()
     feed.tell(event(None, kv("a", 2), 2))
@@ -370,7 +370,7 @@ async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hu
     assert await taken(after) == "ADDED b@3;"
 
 
-async def test_when_revisions_have_gone_back_the_watches_are_told_to_list_anew(hub: Hub, feed: Feed) -> None:
+async def test_when_revisions_have_gone_back_the_watches_are_told_to_list_anew(hub: Broadcaster, feed: Feed) -> None:
     before = join(hub)
     feed.tell(event(None, kv("a", 20), 20))
     feed.revision = 12
@@ -384,7 +384,9 @@ async def test_when_revisions_have_gone_back_the_watches_are_told_to_list_anew(h
     assert (after.ended, after.interrupted) == (True, False)
 
 
-async def test_those_who_cannot_be_told_are_interrupted_and_the_others_are_told_all(hub: Hub, feed: Feed) -> None:
+async def test_those_who_cannot_be_told_are_interrupted_and_the_others_are_told_all(
+    hub: Broadcaster, feed: Feed
+) -> None:
     def fails(_: str, found: KeyValue) -> bytes:
         raise ValueError(found.key)
 
@@ -395,7 +397,7 @@ async def test_those_who_cannot_be_told_are_interrupted_and_the_others_are_told_
     assert await taken(other) == "ADDED a@2;ADDED b@3;"
 
 
-async def test_the_hub_counts_its_watchers(hub: Hub) -> None:
+async def test_the_hub_counts_its_watchers(hub: Broadcaster) -> None:
     watchers: Sequence[FrameWatcher] = [
         join(hub),
         join(hub, "x=1"),
@@ -408,6 +410,6 @@ async def test_the_hub_counts_its_watchers(hub: Hub) -> None:
     assert hub.watchers == 0
 
 
-async def test_closing_ends_the_subscription(hub: Hub, feed: Feed) -> None:
+async def test_closing_ends_the_subscription(hub: Broadcaster, feed: Feed) -> None:
     hub.close()
     assert feed.sink is None

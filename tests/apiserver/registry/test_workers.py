@@ -7,18 +7,18 @@ import threading
 
 import pytest
 
-from clusterregistry.apiserver.registry.worker_pool import LARGE, Room, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, FairLimiter, run_in_worker
 
 
 async def test_small_work_is_done_at_once_and_large_work_in_another_thread() -> None:
     here = threading.get_ident()
-    assert await beside_the_loop(threading.get_ident, size=LARGE) == here
-    assert await beside_the_loop(threading.get_ident, size=LARGE + 1) != here
+    assert await run_in_worker(threading.get_ident, size=LARGE) == here
+    assert await run_in_worker(threading.get_ident, size=LARGE + 1) != here
 
 
 async def test_the_loop_turns_while_large_work_is_done() -> None:
     ended = threading.Event()
-    work = asyncio.ensure_future(beside_the_loop(lambda: ended.wait(30), size=LARGE + 1))
+    work = asyncio.ensure_future(run_in_worker(lambda: ended.wait(30), size=LARGE + 1))
     for _ in range(100):
         await asyncio.sleep(0)
     assert not work.done()
@@ -31,10 +31,10 @@ async def test_what_large_work_raises_is_raised() -> None:
         raise KeyError("a")
 
     with pytest.raises(KeyError, match="a"):
-        await beside_the_loop(fail, size=LARGE + 1)
+        await run_in_worker(fail, size=LARGE + 1)
 
 
-async def entered(room: Room, user: str, order: list[str]) -> None:
+async def entered(room: FairLimiter, user: str, order: list[str]) -> None:
     await room.take(user)
     order.append(user)
 
@@ -45,7 +45,7 @@ async def turns(number: int = 5) -> None:
 
 
 async def test_no_more_requests_than_there_are_places_go_on() -> None:
-    room = Room(2)
+    room = FairLimiter(2)
     order: list[str] = []
     waiting = [asyncio.ensure_future(entered(room, "joe", order)) for _ in range(5)]
     await turns()
@@ -57,7 +57,7 @@ async def test_no_more_requests_than_there_are_places_go_on() -> None:
 
 
 async def test_users_have_their_turns_one_after_the_other() -> None:
-    room = Room(1)
+    room = FairLimiter(1)
     order: list[str] = []
     users = ["joe", "joe", "joe", "joe", "jane"]
     waiting = [asyncio.ensure_future(entered(room, user, order)) for user in users]
@@ -69,7 +69,7 @@ async def test_users_have_their_turns_one_after_the_other() -> None:
 
 
 async def test_a_request_that_is_given_up_leaves_its_place_to_others() -> None:
-    room = Room(1)
+    room = FairLimiter(1)
     order: list[str] = []
     await room.take("joe")
     gone = asyncio.ensure_future(entered(room, "joe", order))
@@ -83,7 +83,7 @@ async def test_a_request_that_is_given_up_leaves_its_place_to_others() -> None:
 
 
 async def test_a_place_that_comes_to_a_request_just_given_up_is_not_lost() -> None:
-    room = Room(1)
+    room = FairLimiter(1)
     order: list[str] = []
     await room.take("joe")
     gone = asyncio.ensure_future(entered(room, "joe", order))

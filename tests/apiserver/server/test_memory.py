@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterregistry.apiserver.gc_tuning import collect_the_young, keep_collecting
+from clusterregistry.apiserver.gc_tuning import run_full_collections, tune_collector
 
 
 class Circle:
@@ -42,7 +42,7 @@ async def test_a_circle_that_has_grown_old_is_freed_within_the_hour() -> None:
 
     gc.disable()
     with pytest.raises(asyncio.CancelledError):
-        await keep_collecting(sleep)
+        await run_full_collections(sleep)
     assert old() is None
     assert slept == [3600.0, 3600.0]
 
@@ -50,7 +50,7 @@ async def test_a_circle_that_has_grown_old_is_freed_within_the_hour() -> None:
 def test_what_is_there_at_the_start_is_left_alone_and_what_comes_is_collected() -> None:
     gc.disable()
     before = Circle()
-    collect_the_young()
+    tune_collector()
     left_alone = weakref.ref(before)
     del before
     came = weakref.ref(Circle())
@@ -61,7 +61,7 @@ def test_what_is_there_at_the_start_is_left_alone_and_what_comes_is_collected() 
 
 
 def test_many_new_objects_do_not_have_all_old_ones_looked_at() -> None:
-    collect_the_young()
+    tune_collector()
     looks = gc.get_stats()
     stored = [[number] for number in range(100_000)]
     young, _, old = [

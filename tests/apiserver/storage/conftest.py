@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from clusterregistry.apiserver.storage.interface import Storage
-from clusterregistry.apiserver.storage.revision_waiter import SeenRevision
+from clusterregistry.apiserver.storage.revision_waiter import RevisionWaiter
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
 
@@ -62,12 +62,12 @@ async def pair(shared_engine: SharedEngine) -> tuple[Storage, Storage]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a store wait for a revision not for seconds, but only for a moment."""
-    reach = SeenRevision.reach
+    reach = RevisionWaiter.reach
 
-    async def reach_soon(seen: SeenRevision, revision: int, *, seconds: float) -> None:
+    async def reach_soon(seen: RevisionWaiter, revision: int, *, seconds: float) -> None:
         await reach(seen, revision, seconds=min(seconds, 0.5))
 
-    monkeypatch.setattr(SeenRevision, "reach", reach_soon)
+    monkeypatch.setattr(RevisionWaiter, "reach", reach_soon)
 
 
 @pytest.fixture

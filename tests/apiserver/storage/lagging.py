@@ -15,8 +15,8 @@ from clusterregistry.apiserver.storage.interface import (
     Storage,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, SeenRevision
-from clusterregistry.apiserver.storage.subscriptions import Publisher
+from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
+from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 DELAY = 0.002
 """Seconds; longer than a write takes."""
@@ -29,8 +29,8 @@ class Lagging:
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
-        self._seen = SeenRevision(inner.revision)
-        self._publisher = Publisher()
+        self._seen = RevisionWaiter(inner.revision)
+        self._publisher = Subscriptions()
         self._feed = inner.subscribe("", self._receive)
 
     @property
@@ -46,11 +46,11 @@ class Lagging:
     async def wait_for(self, revision: int) -> None:
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
-    def at_hand(self, key: str) -> KeyValue | None:
-        return self._inner.at_hand(key)
+    def get_cached(self, key: str) -> KeyValue | None:
+        return self._inner.get_cached(key)
 
-    def peek(self, key: str) -> KeyValue | None:
-        return self._inner.peek(key)
+    def get_stale(self, key: str) -> KeyValue | None:
+        return self._inner.get_stale(key)
 
     async def get(self, key: str) -> KeyValue | None:
         return await self._inner.get(key)

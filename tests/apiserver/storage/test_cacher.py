@@ -42,11 +42,11 @@ class Spy:
     def known_revision(self) -> int | None:
         return self.inner.known_revision() if self.sole_writer else None
 
-    def at_hand(self, key: str) -> KeyValue | None:
-        return self.inner.at_hand(key)
+    def get_cached(self, key: str) -> KeyValue | None:
+        return self.inner.get_cached(key)
 
-    def peek(self, key: str) -> KeyValue | None:
-        return self.inner.peek(key)
+    def get_stale(self, key: str) -> KeyValue | None:
+        return self.inner.get_stale(key)
 
     async def get(self, key: str) -> KeyValue | None:
         self.reads.append("get")
@@ -126,11 +126,11 @@ async def test_the_present_is_read_from_memory_alone(spy: Spy) -> None:
     assert await cacher.get("/a/3") is None
     assert len((await cacher.list("/a/", limit=5)).items) == 2
     assert cacher.count("/a/") == 2
-    assert cacher.peek("/a/2") == KeyValue("/a/2", b"", 3)
-    assert cacher.at_hand("/a/2") is cacher.peek("/a/2")
+    assert cacher.get_stale("/a/2") == KeyValue("/a/2", b"", 3)
+    assert cacher.get_cached("/a/2") is cacher.get_stale("/a/2")
     assert spy.reads == []
     await cacher.close()
-    assert cacher.at_hand("/a/2") is None
+    assert cacher.get_cached("/a/2") is None
 
 
 async def test_the_recent_past_is_read_from_memory_alone(spy: Spy) -> None:
@@ -158,7 +158,7 @@ async def test_any_page_of_any_recent_revision_equals_the_one_that_the_store_its
     cacher = await Cacher.open(spy, "/")
     for turn in range(80):
         key = f"/{chance.choice('ab')}/{chance.randrange(8)}"
-        item = cacher.peek(key)
+        item = cacher.get_stale(key)
         if item is None:
             await cacher.create(key, b"%d" % turn)
         elif chance.random() < 0.5:
@@ -181,7 +181,7 @@ async def test_other_prefixes_are_left_to_the_store(spy: Spy) -> None:
     assert len((await cacher.list("/")).items) == 1
     assert len(await cacher.history("/", after=1)) == 1
     assert len(received) == 1
-    assert cacher.peek("/b/1") is None
+    assert cacher.get_stale("/b/1") is None
 
 
 async def test_the_revision_follows_the_whole_store(spy: Spy) -> None:
@@ -257,7 +257,7 @@ async def test_one_instance_is_handed_out_for_a_key_at_a_revision(spy: Spy) -> N
     assert loaded is not None
     loaded.memo = "derived"
     await cacher.update("/a", b"2", expected=2)
-    changed = cacher.peek("/a")
+    changed = cacher.get_stale("/a")
     await cacher.delete("/a", expected=3)
     assert received[0].previous is loaded
     assert received[0].current is changed
@@ -270,7 +270,7 @@ async def test_one_instance_is_handed_out_for_a_key_at_a_revision(spy: Spy) -> N
 async def test_memory_already_has_an_event_when_it_is_handed_out(spy: Spy) -> None:
     cacher = await Cacher.open(spy, "/")
     found: list[tuple[KeyValue | None, int]] = []
-    cacher.subscribe("/", lambda _: found.append((cacher.peek("/a"), cacher.revision)))
+    cacher.subscribe("/", lambda _: found.append((cacher.get_stale("/a"), cacher.revision)))
     await cacher.create("/a", b"1")
     assert found == [(KeyValue("/a", b"1", 2), 2)]
 
@@ -315,7 +315,7 @@ async def test_around_a_shared_store_a_read_waits_for_what_was_written_before_it
     assert not cacher.sole_writer
     spy.withheld = []
     await spy.create("/a", b"1")  # as another replica would
-    assert cacher.peek("/a") is None
+    assert cacher.get_stale("/a") is None
     reads = asyncio.gather(cacher.get("/a"), cacher.list("/"), cacher.list("/", revision=2))
     await asyncio.sleep(0)
     assert not reads.done()
@@ -323,7 +323,7 @@ async def test_around_a_shared_store_a_read_waits_for_what_was_written_before_it
     item, page, past = await reads
     assert item == KeyValue("/a", b"1", 2)
     assert (len(page.items), len(past.items)) == (1, 1)
-    assert cacher.at_hand("/a") is None  # another replica may have changed it meanwhile
+    assert cacher.get_cached("/a") is None  # another replica may have changed it meanwhile
 
 
 async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite: SQLiteStorage) -> None:

@@ -53,7 +53,7 @@ async def test_what_is_bad_from_the_start_is_set_aside_and_can_be_deleted(backen
     cacher.subscribe("/", received.extend)
     assert keys(await cacher.list("/")) == ["/a"]
     assert cacher.count("/") == 1
-    assert (cacher.peek("/b"), cacher.at_hand("/b")) == (None, None)
+    assert (cacher.get_stale("/b"), cacher.get_cached("/b")) == (None, None)
     with pytest.raises(CorruptObject, match="it is bad") as caught:
         await cacher.get("/b")
     assert caught.value.revision == cacher.corrupt["/b"].revision == bad

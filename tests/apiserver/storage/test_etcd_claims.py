@@ -114,7 +114,7 @@ async def test_who_writes_alone_reads_without_asking(store: EtcdStorage, monkeyp
         page = await cacher.list("/")
         assert len(page.items) == 3
         assert await cacher.get(page.items[0].key) is page.items[0]
-        assert cacher.at_hand(page.items[0].key) is page.items[0]
+        assert cacher.get_cached(page.items[0].key) is page.items[0]
         assert await cacher.get("/missing") is None
     assert asked == []
     await cacher.close()
@@ -125,7 +125,7 @@ async def test_each_answered_write_is_read_at_once(store: EtcdStorage) -> None:
     revision = await cacher.create("/a", b"0")
     for number in range(1, 200):
         revision = await cacher.update("/a", b"%d" % number, expected=revision)
-        found = cacher.at_hand("/a") or await cacher.get("/a")
+        found = cacher.get_cached("/a") or await cacher.get("/a")
         assert found is not None
         assert (found.value, found.revision) == (b"%d" % number, revision)
     await cacher.delete("/a", expected=revision)
@@ -313,10 +313,10 @@ async def test_who_was_frozen_does_not_rely_on_a_claim_that_ended(settings: Etcd
             revision = await cacher.create("/a", b"old")
             await claimed(storage)
             await cacher.wait_for(revision)
-            found.append(cacher.at_hand("/a"))
+            found.append(cacher.get_cached("/a"))
             ready.set()
             time.sleep(writer_lease._LEASE_SECONDS + 3)  # noqa: ASYNC251 - as a process that is stopped
-            found.append(cacher.at_hand("/a"))
+            found.append(cacher.get_cached("/a"))
             found.append(await cacher.get("/a"))
             await cacher.close()
 
@@ -512,7 +512,7 @@ class Users:
         self.seen.append(Seen(key, revision, begun, time.monotonic()))
 
     async def _read(self, cacher: Cacher, key: str) -> int:
-        found = cacher.at_hand(key)
+        found = cacher.get_cached(key)
         self.certain += found is not None
         found = found or await cacher.get(key)
         assert found is not None

@@ -402,7 +402,7 @@ async def test_a_store_in_which_nothing_happens_is_not_taken_for_lost(
     monkeypatch.setattr(watch_loop, "_ASK_SECONDS", 0.1)
     monkeypatch.setattr(watch_loop, "_QUIET_SECONDS", 1.0)
     broken_off: list[Exception] = []
-    monkeypatch.setattr(watch_loop.Follower, "_broke_off", lambda *told: broken_off.append(told[-1]))
+    monkeypatch.setattr(watch_loop.WatchLoop, "_broke_off", lambda *told: broken_off.append(told[-1]))
     store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
     await asyncio.sleep(2.0)
     await store.close()

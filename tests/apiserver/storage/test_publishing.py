@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
-from clusterregistry.apiserver.storage.subscriptions import Publisher
+from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 
 def event(key: str, revision: int) -> Event:
@@ -17,7 +17,7 @@ def event(key: str, revision: int) -> Event:
 def test_a_subscriber_that_raises_is_interrupted_and_the_others_get_all_events(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    publisher, told, received = Publisher(), list[str](), list[Event]()
+    publisher, told, received = Subscriptions(), list[str](), list[Event]()
 
     def raises(_: Sequence[Event]) -> None:
         raise ValueError("one that cannot be read")
@@ -33,7 +33,7 @@ def test_a_subscriber_that_raises_is_interrupted_and_the_others_get_all_events(
 
 
 def test_one_that_raises_when_it_is_interrupted_keeps_nobody_from_being_told() -> None:
-    publisher, told = Publisher(), list[str]()
+    publisher, told = Subscriptions(), list[str]()
 
     def raises(*_: object) -> None:
         raise ValueError
@@ -47,7 +47,7 @@ def test_one_that_raises_when_it_is_interrupted_keeps_nobody_from_being_told() -
 
 
 def test_one_that_has_left_is_told_nothing() -> None:
-    publisher, told = Publisher(), list[str]()
+    publisher, told = Subscriptions(), list[str]()
     subscription = publisher.subscribe("/", lambda _: told.append("events"), interrupted=lambda: told.append("gap"))
     subscription.close()
     publisher.publish([event("/a", 1)])

@@ -9,9 +9,9 @@ import pytest
 from clusterregistry.apiserver.webhooks import singleflight
 from clusterregistry.apiserver.webhooks import token as tokens
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
-from clusterregistry.apiserver.webhooks.singleflight import Questions
-from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+from clusterregistry.apiserver.webhooks.health_state import HealthState
+from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
+from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 
 def test_an_answer_holds_until_its_time() -> None:
     clock = Clock()
-    answers: Answers[str, int] = Answers(10, clock=clock)
+    answers: TTLCache[str, int] = TTLCache(10, clock=clock)
     answers.keep_for("a", 1, seconds=5)
     clock.now = 4.9
     assert answers.get("a") == 1
@@ -34,13 +34,13 @@ def test_an_answer_holds_until_its_time() -> None:
 
 
 def test_no_time_is_no_memory() -> None:
-    answers: Answers[str, int] = Answers(10, clock=Clock())
+    answers: TTLCache[str, int] = TTLCache(10, clock=Clock())
     answers.keep_for("a", 1, seconds=0)
     assert answers.get("a") is None
 
 
 def test_the_oldest_make_room() -> None:
-    answers: Answers[int, int] = Answers(16, clock=Clock())
+    answers: TTLCache[int, int] = TTLCache(16, clock=Clock())
     for key in range(1000):
         answers.keep(0, 0, until=1)  # the one that is used again and again
         answers.keep(key, key, until=1)
@@ -51,7 +51,7 @@ def test_the_oldest_make_room() -> None:
 
 
 def test_a_cleared_memory_is_empty() -> None:
-    answers: Answers[str, int] = Answers(1, clock=Clock())
+    answers: TTLCache[str, int] = TTLCache(1, clock=Clock())
     answers.keep("a", 1, until=9)
     answers.clear()
     assert answers.get("a") is None
@@ -70,7 +70,7 @@ class Held:
 
 
 async def test_a_question_is_asked_once_however_many_wait() -> None:
-    held, asking = Held(), Questions[str, str]()
+    held, asking = Held(), SingleFlight[str, str]()
     waiting = [asyncio.ensure_future(asking.ask("a", held)) for _ in range(5)]
     await asyncio.sleep(0)
     assert asking.under_way == 1
@@ -82,7 +82,7 @@ async def test_a_question_is_asked_once_however_many_wait() -> None:
 
 
 async def test_a_question_goes_on_when_the_first_who_asked_has_left() -> None:
-    held, asking = Held(), Questions[str, str]()
+    held, asking = Held(), SingleFlight[str, str]()
     first, second = (asyncio.ensure_future(asking.ask("a", held)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -94,7 +94,7 @@ async def test_an_error_reaches_those_who_wait_and_is_forgotten() -> None:
     async def fails() -> str:
         raise CallFailed("no")
 
-    asking = Questions[str, str]()
+    asking = SingleFlight[str, str]()
     with pytest.raises(CallFailed):
         await asking.ask("a", fails)
     await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_an_error_reaches_those_who_wait_and_is_forgotten() -> None:
 
 async def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(singleflight, "MAX_UNDER_WAY", 2)
-    held, asking = Held(), Questions[int, str]()
+    held, asking = Held(), SingleFlight[int, str]()
     waiting = [asking.ask(number, held) for number in range(2)]
     with pytest.raises(CallFailed):
         asking.ask(3, held)
@@ -112,7 +112,7 @@ async def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_closing_ends_what_is_under_way() -> None:
-    asking = Questions[str, str]()
+    asking = SingleFlight[str, str]()
     waiting = asyncio.ensure_future(asking.ask("a", Held()))
     await asyncio.sleep(0)
     await asking.close()
@@ -122,7 +122,7 @@ async def test_closing_ends_what_is_under_way() -> None:
 
 def test_a_state_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    state = State("the hook", consequence="nobody gets in")
+    state = HealthState("the hook", consequence="nobody gets in")
     state.worked()
     for _ in range(3):
         state.failed("down")

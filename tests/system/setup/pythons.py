@@ -11,7 +11,7 @@ from pathlib import Path
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 
 
-def at_hand() -> dict[str, Path]:
+def get_cached() -> dict[str, Path]:
     """A Python for each supported release that is installed: on the PATH, in /usr/bin, or kept by pyenv."""
     return {release: found for release in SUPPORTED if (found := _find(release))}
 

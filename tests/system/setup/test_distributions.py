@@ -78,7 +78,7 @@ def test_the_metadata_is_that_of_a_published_package(built: Built) -> None:
 
 @pytest.mark.parametrize("python", pythons.SUPPORTED)
 def test_the_wheel_runs_with_runtime_dependencies_alone(python: str, built: Built, tmp_path: Path) -> None:
-    found = pythons.at_hand().get(python)
+    found = pythons.get_cached().get(python)
     if found is None:
         pytest.skip(f"there is no Python {python} on this machine")
     uv, environ, venv = environment.find_uv(os.environ), environment.uv_environment(os.environ), tmp_path / "venv"

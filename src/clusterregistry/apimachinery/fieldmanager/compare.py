@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, SELF, Fields, Names, is_atomic, whole_names
 from clusterregistry.apimachinery.fieldmanager.list_items import compile_by_element, grouped
 from clusterregistry.apimachinery.fieldmanager.path_element import FIELD
@@ -101,7 +101,7 @@ def _field_of(name: str) -> str:
     return FIELD + name
 
 
-_element_of_field = remembered(4 * _KEPT)(_field_of)
+_element_of_field = bounded_cache(4 * _KEPT)(_field_of)
 
 
 def _struct_parts(schema: schemas.Object, hidden: Names) -> _Parts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager import last_applied, managed_fields
 from clusterregistry.apimachinery.fieldmanager.compare import NO_CHANGE, Comparison, compile_compare
 from clusterregistry.apimachinery.fieldmanager.errors import InvalidConfigurationError, conflicts_error
@@ -26,9 +26,9 @@ from clusterregistry.apimachinery.fieldmanager.managed_fields import (
 )
 from clusterregistry.apimachinery.fieldmanager.merge import compile_merge, is_settled, settled
 from clusterregistry.apimachinery.fieldmanager.prune import Pruning, Version
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_fitting
+from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
 from clusterregistry.apimachinery.fieldmanager.remove import empties_for_nulls, nulls_for_empties, remove
-from clusterregistry.apimachinery.fieldmanager.to_field_set import compile_owned
+from clusterregistry.apimachinery.fieldmanager.to_field_set import compile_to_field_set
 from clusterregistry.apimachinery.fieldmanager.validate import compile_plainness, problems_text
 from clusterregistry.apimachinery.schema import schemas
 
@@ -71,7 +71,7 @@ class View:
     from_storage: Convert
 
 
-class Ownership:
+class FieldManager:
     """Keeps the managed fields of one kind's objects, written in one version through one endpoint."""
 
     def __init__(  # noqa: PLR0913 - what an endpoint is, all by keyword
@@ -100,12 +100,12 @@ class Ownership:
         hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **unreached}
         unclaimed = {"metadata": dict.fromkeys((*_NEVER_OWNED, "name")), **unreached}
         self._compare = {version: compile_compare(view.schema, hidden) for version, view in views.items()}
-        self._versions = {name: Version(view.schema, compile_owned(view.schema)) for name, view in views.items()}
-        self._claimed = compile_owned(self._schema, unclaimed)
+        self._versions = {name: Version(view.schema, compile_to_field_set(view.schema)) for name, view in views.items()}
+        self._claimed = compile_to_field_set(self._schema, unclaimed)
         self._merge = compile_merge(self._schema)
-        self._updater = remembered(_MANAGERS)(lambda manager: self._identity(manager, UPDATE))
+        self._updater = bounded_cache(_MANAGERS)(lambda manager: self._identity(manager, UPDATE))
         self._is_plain = compile_plainness(self._schema)
-        self._fit = {version: compile_fitting(view.schema) or _as_it_is for version, view in views.items()}
+        self._fit = {version: compile_reconcile(view.schema) or _as_it_is for version, view in views.items()}
 
     # Updates
 

@@ -12,7 +12,7 @@ import orjson
 from clusterregistry.apimachinery.codecs import json_codec
 from clusterregistry.apimachinery.fieldmanager.compare import compare
 from clusterregistry.apimachinery.fieldmanager.field_set import Fields, difference
-from clusterregistry.apimachinery.fieldmanager.to_field_set import owned
+from clusterregistry.apimachinery.fieldmanager.to_field_set import to_field_set
 from clusterregistry.apimachinery.fieldmanager.validate import problems_text
 from clusterregistry.apimachinery.meta.object_meta_validation import validate_annotations
 from clusterregistry.apimachinery.schema import schemas
@@ -31,7 +31,7 @@ def allowed_conflicts(schema: schemas.Object, live: Object) -> Fields:
     if problems_text(schema, last):
         return {}
     changes = compare(schema, last, live)
-    return difference(difference(owned(schema, last), changes.gained), changes.removed)
+    return difference(difference(to_field_set(schema, last), changes.gained), changes.removed)
 
 
 def _last_applied(live: Object) -> Object | None:

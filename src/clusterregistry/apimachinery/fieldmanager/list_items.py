@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager import path_element
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.schema.schemas import Array, Object, String
@@ -116,7 +116,7 @@ def compile_by_element(schema: Array) -> ByElement:
 
 def _elements_of_texts(schema: Array) -> Callable[[str], str]:
     """Remembered: a fleet has few names of conditions."""
-    keep = remembered(_REMEMBERED, longest=_LONGEST_REMEMBERED)
+    keep = bounded_cache(_REMEMBERED, longest=_LONGEST_REMEMBERED)
     if not schema.map_keys:
         return keep(path_element.of_value)
     (key,) = schema.map_keys

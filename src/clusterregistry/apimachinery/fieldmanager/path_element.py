@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.codecs import json_codec
 from clusterregistry.apimachinery.codecs.decoded import too_deep
 from clusterregistry.apimachinery.meta.field_errors import quoted
@@ -47,7 +47,7 @@ def _json(value: Any) -> str:
     return json_codec.encode_as_go(whole(value)).decode()
 
 
-@remembered(4096)
+@bounded_cache(4096)
 def canonical(element: str) -> str | None:
     """The element as we write it; None for one of a kind that nobody knows yet. Raises MalformedElementError."""
     kind, content = element[:2], element[2:]

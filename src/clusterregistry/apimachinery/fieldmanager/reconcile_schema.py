@@ -17,19 +17,19 @@ Fit = Callable[[Fields], Fields]
 """Takes a set, or the node of an element, and gives it back as it has to be: the very same where it fits."""
 
 
-def compile_fitting(schema: Schema) -> Fit | None:
+def compile_reconcile(schema: Schema) -> Fit | None:
     """None where everything fits."""
     if is_atomic(schema):
         return lambda _fields: LEAF
     match schema:
         case Object():
-            fits = {FIELD + name: fit for name, field in schema.fields.items() if (fit := compile_fitting(field))}
+            fits = {FIELD + name: fit for name, field in schema.fields.items() if (fit := compile_reconcile(field))}
             return _fit_struct(fits) if fits else None
         case Map(values=values):
-            below = compile_fitting(values)
+            below = compile_reconcile(values)
             return _fit_alike(below, is_field=True) if below else None
         case Array(items=items):
-            below = compile_fitting(items)
+            below = compile_reconcile(items)
             return _fit_alike(below, is_field=False) if below else None
         case _:
             return None

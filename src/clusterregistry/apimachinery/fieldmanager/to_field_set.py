@@ -22,12 +22,12 @@ _Below = Callable[[Any], Fields | None]
 _FIELD_OF = FIELD.__add__
 
 
-def owned(schema: schemas.Object, configuration: dict[str, Any]) -> Fields:
+def to_field_set(schema: schemas.Object, configuration: dict[str, Any]) -> Fields:
     """Its leaves, and its items of lists and maps. A struct is not claimed, only what is in it."""
-    return compile_owned(schema)(configuration)
+    return compile_to_field_set(schema)(configuration)
 
 
-def compile_owned(schema: schemas.Object, hidden: Names | None = None) -> Owned:
+def compile_to_field_set(schema: schemas.Object, hidden: Names | None = None) -> Owned:
     """The same as a function of a configuration. Fields in ``hidden`` are passed over."""
     claimed = _in_struct(schema, hidden or {})
     return lambda configuration: claimed(configuration) or {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import binascii
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 
-@remembered(16, longest=32 * 1024)
+@bounded_cache(16, longest=32 * 1024)
 def content_of(text: str) -> bytes | None:
     """What standard base64 with padding holds; None for what is none. For go-openapi the empty string is none."""
     if len(text) % 4 or text.endswith("==="):

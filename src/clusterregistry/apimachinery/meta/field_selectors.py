@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta.selectors import SelectorError, check_length, check_number
 
 NAME = "metadata.name"
@@ -72,7 +72,7 @@ def parse_field_selector(text: str, supported: Sequence[str] | None = (NAME,)) -
     return selector
 
 
-@remembered(1024)
+@bounded_cache(1024)
 def _parse(text: str) -> FieldSelector:
     check_length(text)
     parts = sorted({part for part in _split_terms(text) if part})

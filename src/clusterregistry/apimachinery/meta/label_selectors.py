@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.names import label_key_errors, label_value_errors
@@ -125,7 +125,7 @@ class LabelSelector:
         return f"LabelSelector({str(self)!r})"
 
 
-@remembered(4096)
+@bounded_cache(4096)
 def parse_label_selector(text: str) -> LabelSelector:
     """The selector that ``text`` spells; an empty text selects everything. Raises SelectorError."""
     check_length(text)

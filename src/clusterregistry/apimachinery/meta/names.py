@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 Messages = tuple[str, ...]
 
@@ -89,7 +89,7 @@ SUBDOMAINS = NameRule(name_errors, generate_name_errors)
 PATH_SEGMENTS = NameRule(path_segment_errors, path_segment_prefix_errors)
 
 
-@remembered(_CACHED)
+@bounded_cache(_CACHED)
 def label_key_errors(key: str) -> Messages:
     """What is wrong with a label key: ``[PREFIX/]NAME``. Annotation keys and finalizers follow the same rule."""
     prefix, slash, name = key.partition("/")
@@ -103,7 +103,7 @@ def label_key_errors(key: str) -> Messages:
     return wrong + _key_name_errors(name)
 
 
-@remembered(_CACHED)
+@bounded_cache(_CACHED)
 def label_value_errors(value: str) -> Messages:
     wrong: Messages = ()
     if size(value) > _PART_LIMIT:

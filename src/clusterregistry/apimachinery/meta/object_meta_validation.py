@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule, label_key_errors, label_value_errors, size
@@ -161,7 +161,7 @@ def validate_field_manager(manager: str, field: str) -> list[FieldError]:
     return [field_errors.invalid(field, manager, f"invalid character U+{ord(character):04X} (at position {index})")]
 
 
-@remembered(1024)
+@bounded_cache(1024)
 def _is_field_manager(manager: str) -> bool:
     return not validate_field_manager(manager, "")
 

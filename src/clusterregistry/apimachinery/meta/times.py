@@ -7,7 +7,7 @@ import time as clock
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 ZERO = "0001-01-01T00:00:00Z"
 """Go's zero time: on the wire it counts as absent."""
@@ -38,7 +38,7 @@ _USUAL = re.compile(
 )
 
 
-@remembered(4096, longest=len(ZERO))
+@bounded_cache(4096, longest=len(ZERO))
 def is_usual(text: str) -> bool:
     """Whether a text is a time just as we write it. Some good times are not; none that is needs another look.
 

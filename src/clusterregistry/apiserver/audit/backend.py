@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.audit.event import Renderer
-from clusterregistry.apiserver.audit.event_queue import Log, Queue
+from clusterregistry.apiserver.audit.event_queue import EventQueue, Log
 from clusterregistry.apiserver.audit.policy import Policy
 from clusterregistry.apiserver.audit.redaction import LooksSecret, Masker
 from clusterregistry.apiserver.audit.settings import AuditSettings, Counts, Rotation
@@ -81,10 +81,10 @@ class LogFile:
             self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         self._descriptor = os.open(self._path, _FLAGS, _PRIVATE_FILE)
-        opened = os.fstat(self._descriptor)
-        if not stat.S_ISREG(opened.st_mode):
+        open_audit_log = os.fstat(self._descriptor)
+        if not stat.S_ISREG(open_audit_log.st_mode):
             return None
-        return opened.st_size + self._finish_last_line(opened.st_size)
+        return open_audit_log.st_size + self._finish_last_line(open_audit_log.st_size)
 
     def _finish_last_line(self, size: int) -> int:
         """A line that broke off, as at a power failure, must not swallow the next one."""
@@ -174,7 +174,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-class AuditLogError(StartupProblem):
+class AuditLogError(OperatorError):
     """The log cannot be written, which a server should say at its start rather than later."""
 
     def __init__(self, message: str) -> None:
@@ -183,10 +183,10 @@ class AuditLogError(StartupProblem):
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
+async def open_audit_log(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
     """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
     policy, log = _policy(settings), _log_output(settings)
-    queue: Queue[Event] = Queue(log, Renderer(Masker(looks_secret)).line, counts)
+    queue: EventQueue[Event] = EventQueue(log, Renderer(Masker(looks_secret)).line, counts)
     queue.start()
     try:
         yield Audit(policy, queue, counts)

@@ -42,7 +42,7 @@ class Log(Protocol):
     def close(self) -> None: ...
 
 
-class Queue(Generic[E]):
+class EventQueue(Generic[E]):
     """Between the loop, which puts, and its own thread, which takes."""
 
     def __init__(self, log: Log, render: Callable[[E], bytes], counts: Counts, limits: Limits | None = None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import DecodeError, yaml_codec
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.audit.policy import ANY, Policy, Recording, Resources, Rule
 from clusterregistry.apiserver.audit.settings import LEVELS, STAGES, Level
 
@@ -26,7 +26,7 @@ _RESOURCES_FIELDS = ("group", "resources", "resourceNames")
 Mistakes = list[str]
 
 
-class PolicyError(StartupProblem):
+class PolicyError(OperatorError):
     """The policy cannot be read or used; the message names the file and every mistake in it."""
 
     def __init__(self, path: Path, mistakes: Mistakes) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from clusterregistry.apimachinery.codecs import DecodeError, json_codec, yaml_codec
-from clusterregistry.apiserver.audit.event_queue import Queue
+from clusterregistry.apiserver.audit.event_queue import EventQueue
 from clusterregistry.apiserver.audit.policy import NOTHING, Policy, Recording
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Counts, Level, Stage
 from clusterregistry.apiserver.authn.user import User
@@ -192,7 +192,7 @@ class Audit:
     """Begins trails as the policy says, and queues their events. Never waits, never raises."""
 
     def __init__(
-        self, policy: Policy, queue: Queue[Event], counts: Counts, *, now: Callable[[], float] = time.time
+        self, policy: Policy, queue: EventQueue[Event], counts: Counts, *, now: Callable[[], float] = time.time
     ) -> None:
         self._policy, self._queue, self._counts, self.now = policy, queue, counts, now
 

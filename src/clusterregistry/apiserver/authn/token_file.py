@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.authn.user import User, authenticated
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ SETTLE_SECONDS = 0.5
 _GROUP_READ, _ALL_BUT_THE_OWNER = 0o040, 0o077
 
 
-class TokenFileError(StartupProblem):
+class TokenFileError(OperatorError):
     """The token file cannot be read or used; the message names the file and the line, never a token."""
 
     def __init__(self, message: str) -> None:

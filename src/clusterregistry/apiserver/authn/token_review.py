@@ -16,9 +16,9 @@ from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.bearer import fingerprint, usable
 from clusterregistry.apiserver.authn.user import User, authenticated
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
-from clusterregistry.apiserver.webhooks.singleflight import Questions
-from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+from clusterregistry.apiserver.webhooks.health_state import HealthState
+from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
+from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +54,19 @@ class TokenReviews:
         seconds: float,
         audiences: Sequence[str] = (),
         on_failure: Callable[[CallFailed], APIError] | None = None,
-        state: State | None = None,
+        state: HealthState | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``on_failure`` makes the error of requests whose tokens could not be looked at; without it they get a 401."""
         self._webhook, self._seconds, self._audiences = webhook, seconds, tuple(audiences)
-        self._users: Answers[bytes, User] = Answers(MAX_REMEMBERED, clock=clock)
-        self._unknown: Answers[bytes, bool] = Answers(MAX_REMEMBERED, clock=clock)
-        self._logged: Answers[str, bool] = Answers(1, clock=clock)
-        self._questions: Questions[bytes, User | None] = Questions()
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._unknown: TTLCache[bytes, bool] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._logged: TTLCache[str, bool] = TTLCache(1, clock=clock)
+        self._questions: SingleFlight[bytes, User | None] = SingleFlight()
         self._on_failure = on_failure
-        self._state = state or State("the authentication webhook", consequence="tokens that only it knows get a 401")
+        self._state = state or HealthState(
+            "the authentication webhook", consequence="tokens that only it knows get a 401"
+        )
 
     def user_of(self, token: str) -> User | Awaitable[User | None] | None:
         if not usable(token):

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes, Decision, UserRules, Verdict
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
-from clusterregistry.apiserver.webhooks.singleflight import Questions
-from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+from clusterregistry.apiserver.webhooks.health_state import HealthState
+from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
+from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 
@@ -53,17 +53,19 @@ class Webhook:
         refused_seconds: float,
         on_failure: Verdict = Verdict.NO_OPINION,
         undecided: Callable[[CallFailed], Decision] | None = None,
-        state: State | None = None,
+        state: HealthState | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._webhook = webhook
         self._seconds = {True: allowed_seconds, False: refused_seconds}
         self._silent, self._undecided = Decision(on_failure, _SILENT), undecided
         # Apart, so that nobody who is refused a lot pushes out what others may.
-        self._allowed: Answers[Hashable, Decision] = Answers(MAX_REMEMBERED, clock=clock)
-        self._refused: Answers[Hashable, Decision] = Answers(MAX_REMEMBERED, clock=clock)
-        self._questions: Questions[Hashable, Decision] = Questions()
-        self._state = state or State("the authorization webhook", consequence=f"its verdict is: {on_failure.value}")
+        self._allowed: TTLCache[Hashable, Decision] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._refused: TTLCache[Hashable, Decision] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._questions: SingleFlight[Hashable, Decision] = SingleFlight()
+        self._state = state or HealthState(
+            "the authorization webhook", consequence=f"its verdict is: {on_failure.value}"
+        )
 
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
         key = _key(attributes)

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 from clusterregistry.apiserver.cli import help_text, server
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.pki import provision
-from clusterregistry.apiserver.pki.provision import Wanted
+from clusterregistry.apiserver.pki.provision import CertificateRequest
 from clusterregistry.cli.console import say
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.lifecycle import Occasions
+    from clusterregistry.apiserver.lifecycle import LifecycleHooks
 
 _log = logging.getLogger(__name__)
 
 
-def _occasions(completed: CompletedOptions) -> Occasions:
-    from clusterregistry.apiserver.lifecycle import Occasions  # noqa: PLC0415 - late, so that --help is answered at once
+def _occasions(completed: CompletedOptions) -> LifecycleHooks:
+    from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
     wanted = server.wanted(completed)
-    return Occasions(
-        prepare=lambda: server.tell(provision.ensure(wanted)),
+    return LifecycleHooks(
+        prepare=lambda: server.tell(provision.provision(wanted)),
         on_ready=lambda: say(f"Serving: {completed.server_url}, for kube-apiserver's aggregation layer"),
         renew=lambda: _renew(wanted),
     )
 
 
-def _renew(wanted: Wanted) -> None:
-    for made in provision.ensure(wanted).made:
+def _renew(wanted: CertificateRequest) -> None:
+    for made in provision.provision(wanted).made:
         _log.info("made %s", made)
 
 

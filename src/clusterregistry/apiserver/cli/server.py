@@ -14,13 +14,13 @@ from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Pr
 from clusterregistry.apiserver.options.load import load_with_sources
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
-from clusterregistry.apiserver.pki.provision import Ensured, Wanted
+from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult
 from clusterregistry.cli import exit_status, logs
 from clusterregistry.cli.console import complain, indented, say
 from clusterregistry.cli.options.value_types import BOOLEAN
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.lifecycle import Occasions
+    from clusterregistry.apiserver.lifecycle import LifecycleHooks
 
 _log = logging.getLogger(__name__)
 _PRINT_CONFIG = "--print-config"
@@ -33,7 +33,7 @@ class ServerCommand:
     name: str
     aggregated: bool
     help: Callable[[Length], str]
-    occasions: Callable[[CompletedOptions], Occasions]
+    occasions: Callable[[CompletedOptions], LifecycleHooks]
 
     def run(self, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if length := help_text.asked_for(arguments):
@@ -94,10 +94,10 @@ def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     ]
 
 
-def wanted(completed: CompletedOptions) -> Wanted:
+def wanted(completed: CompletedOptions) -> CertificateRequest:
     """The certificates that a server needs. In aggregated mode clients know what to verify it by from the host."""
     serving = completed.serving
-    return Wanted(
+    return CertificateRequest(
         layout=completed.layout,
         server_url=completed.server_url,
         names=provision.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
@@ -114,7 +114,7 @@ def _own_certificate(completed: CompletedOptions) -> OwnCertificate:
     )
 
 
-def tell(ensured: Ensured) -> None:
+def tell(ensured: ProvisionResult) -> None:
     if ensured.made:
         say("Made:", *indented(ensured.made))
     for warning in ensured.warnings:

@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING
 from clusterregistry.apiserver.cli import help_text, server
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.pki import provision
-from clusterregistry.apiserver.pki.provision import Wanted
+from clusterregistry.apiserver.pki.provision import CertificateRequest
 from clusterregistry.cli.console import say
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.lifecycle import Occasions
+    from clusterregistry.apiserver.lifecycle import LifecycleHooks
 
 log = logging.getLogger(__name__)
 
 
-def _occasions(completed: CompletedOptions) -> Occasions:
-    from clusterregistry.apiserver.lifecycle import Occasions  # noqa: PLC0415 - late, so that --help is answered at once
+def _occasions(completed: CompletedOptions) -> LifecycleHooks:
+    from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
     wanted = server.wanted(completed)
-    return Occasions(
+    return LifecycleHooks(
         prepare=lambda: _prepare(wanted),
         on_ready=lambda: _announce(completed, wanted),
         renew=lambda: _renew(wanted),
     )
 
 
-def _prepare(wanted: Wanted) -> None:
-    server.tell(provision.ensure(wanted))
+def _prepare(wanted: CertificateRequest) -> None:
+    server.tell(provision.provision(wanted))
     for warning in provision.leftovers(wanted):
         log.warning(warning)
 
 
-def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
+def _announce(completed: CompletedOptions, wanted: CertificateRequest) -> None:
     """Called when the server is ready: says so, and what to type next."""
     from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
 
@@ -46,7 +46,7 @@ def _announce(completed: CompletedOptions, wanted: Wanted) -> None:
     say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access(completed, wanted)} get clusters")
 
 
-def _access(completed: CompletedOptions, wanted: Wanted) -> str:
+def _access(completed: CompletedOptions, wanted: CertificateRequest) -> str:
     """Flags of kubectl: the administrator's kubeconfig, else what a user of the operator's has to fill in."""
     layout = completed.layout
     if wanted.administrator:
@@ -58,9 +58,9 @@ def _access(completed: CompletedOptions, wanted: Wanted) -> str:
     return f"{place} --token TOKEN"
 
 
-def _renew(wanted: Wanted) -> None:
+def _renew(wanted: CertificateRequest) -> None:
     """While serving: makes new certificates for those that end soon, and has the kubeconfig follow them."""
-    for ensured in (provision.ensure(wanted), provision.refresh_kubeconfig(wanted)):
+    for ensured in (provision.provision(wanted), provision.refresh_kubeconfig(wanted)):
         for made in ensured.made:
             log.info("made %s", made)
         for warning in ensured.warnings:

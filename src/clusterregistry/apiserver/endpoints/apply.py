@@ -11,7 +11,7 @@ from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.object_meta import MetadataError
 from clusterregistry.apiserver.endpoints.decoder import decode_yaml
 from clusterregistry.apiserver.endpoints.options import WriteOptions
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.registry.store import check_resource_version
@@ -21,19 +21,19 @@ Object = dict[str, Any]
 _NOT_YAML = "error converting YAML to JSON: "
 
 
-async def application(scope: Scope, request: Request, body: bytes, *, options: WriteOptions) -> Application:
+async def apply_patcher(scope: RequestScope, request: Request, body: bytes, *, options: WriteOptions) -> ApplyPatcher:
     """What applies the configuration in a body to an object. Raises 400."""
     try:
         decoded = await decode_yaml(body, strict=options.field_validation != "Ignore")
     except DecodeError as error:
         raise errors.bad_request(f"error decoding YAML: {_NOT_YAML}{error}") from None
-    return Application(scope, request, decoded=decoded, options=options)
+    return ApplyPatcher(scope, request, decoded=decoded, options=options)
 
 
-class Application:
+class ApplyPatcher:
     """A configuration, decoded once, that can be applied to one object after another."""
 
-    def __init__(self, scope: Scope, request: Request, *, decoded: Decoded, options: WriteOptions) -> None:
+    def __init__(self, scope: RequestScope, request: Request, *, decoded: Decoded, options: WriteOptions) -> None:
         self._scope = scope
         self._request = request
         self._options = options
@@ -54,9 +54,9 @@ class Application:
         return scope.version.to_storage(obj)
 
     def _applied(self, live: Object | None) -> Object:
-        ownership = self._scope.ownership_for(self._request.info.subresource)
+        field_manager = self._scope.field_manager_for(self._request.info.subresource)
         try:
-            return ownership.apply(
+            return field_manager.apply(
                 live, self._configuration, manager=self._options.field_manager, force=self._options.force
             )
         except InvalidConfigurationError as error:

@@ -7,20 +7,20 @@ from functools import partial
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import wanted
-from clusterregistry.apiserver.endpoints.options import field_manager, write_options
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.get import negotiate
+from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
-from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, run_in_worker
 from clusterregistry.apiserver.storage.interface import KeyValue
 
 
-async def create(scope: Scope, request: Request) -> Answer:
+async def create(scope: RequestScope, request: Request) -> Answer:
     """Adds an object; 201 with the object as it is stored."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = request.body_at_hand() or await request.body()
+    body = request.cached_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
         await LARGE_REQUESTS.take(request.user.name)
@@ -32,7 +32,7 @@ async def create(scope: Scope, request: Request) -> Answer:
             LARGE_REQUESTS.leave()
 
 
-async def _created(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> KeyValue:
+async def _created(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> KeyValue:
     options = write_options(request.query, "CreateOptions")
     warn = request.warnings.add
     obj = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
@@ -40,11 +40,11 @@ async def _created(scope: Scope, request: Request, body: bytes, *, media_type: s
     if request.info.name not in ("", obj["metadata"].get("name")):
         # The path names another object than the body, and the body counts: a right to that one name is not enough.
         await require(request, "create", name="")
-    ownership, manager = scope.ownership_for(""), field_manager(request, options)
+    field_manager, manager = scope.field_manager_for(""), manager_name(request, options)
     if size <= LARGE:
-        ownership.record_update(None, obj, manager=manager)
+        field_manager.record_update(None, obj, manager=manager)
     else:
-        await beside_the_loop(partial(ownership.record_update, None, obj, manager=manager), size=size)
+        await run_in_worker(partial(field_manager.record_update, None, obj, manager=manager), size=size)
     admit = scope.admit_for(request.user, request.info.name)
     stored = scope.version.to_storage(obj)
     return await scope.store.create(stored, dry_run=options.dry_run, warn=warn, admit=admit, size=size)

@@ -18,7 +18,7 @@ from clusterregistry.apimachinery.meta import errors, field_errors, object_meta
 from clusterregistry.apimachinery.meta.json_types import ShapeError, json_type
 from clusterregistry.apiserver.endpoints.negotiation import APPLY_PATCH, PROTOBUF, YAML
 from clusterregistry.apiserver.endpoints.request_scope import KindScope
-from clusterregistry.apiserver.registry.worker_pool import LARGE, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 
 Object = dict[str, Any]
 Warn = Callable[[str], None]
@@ -51,7 +51,7 @@ async def decode_object(  # noqa: PLR0913 - all but three by keyword
     if size <= LARGE:
         return _object(scope, body, media_type=media_type, field_validation=field_validation, warn=warn)
     work = partial(_object, scope, body, media_type=media_type, field_validation=field_validation, warn=warn)
-    return await beside_the_loop(work, size=size)
+    return await run_in_worker(work, size=size)
 
 
 def _object(scope: KindScope, body: bytes, *, media_type: str, field_validation: str, warn: Warn) -> Object:
@@ -97,7 +97,7 @@ async def decode_body(body: bytes, media_type: str, *, default_type: Type | None
     if media_type == PROTOBUF:
         await _loaded(_PROTOBUF_CODEC)
     work = partial(_decoded, body, media_type, default_type=default_type, strict=False)
-    return await beside_the_loop(work, size=work_size(body, media_type))
+    return await run_in_worker(work, size=work_size(body, media_type))
 
 
 def _decoded(body: bytes, media_type: str, *, default_type: Type | None, strict: bool) -> Decoded:
@@ -131,12 +131,12 @@ async def _loaded(module: str) -> Any:
 
 async def decode_json(body: bytes, *, strict: bool) -> Decoded:
     """A body in JSON, whatever it stands for. Raises DecodeError."""
-    return await beside_the_loop(partial(json_codec.decode, body, strict=strict), size=len(body))
+    return await run_in_worker(partial(json_codec.decode, body, strict=strict), size=len(body))
 
 
 async def decode_yaml(body: bytes, *, strict: bool) -> Decoded:
     """A body in YAML or JSON, whatever it stands for. Raises DecodeError."""
-    return await beside_the_loop(partial(yaml_codec.decode, body, strict=strict), size=work_size(body, APPLY_PATCH))
+    return await run_in_worker(partial(yaml_codec.decode, body, strict=strict), size=work_size(body, APPLY_PATCH))
 
 
 def _summary(body: bytes) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation, status
 from clusterregistry.apiserver.endpoints.decoder import decode_body, no_object
-from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import delete_options, delete_options_from_query, list_options
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
@@ -19,9 +19,9 @@ _META_GROUP = "meta.k8s.io"
 _TYPE = ("v1", "DeleteOptions")
 
 
-async def delete(scope: Scope, request: Request) -> Answer:
+async def delete(scope: RequestScope, request: Request) -> Answer:
     """A Status when the object is gone, the object itself while finalizers hold it."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     options = await _options(scope, request)
     deleted = await scope.store.delete(request.info.name, options)
     if not deleted.removed:
@@ -36,9 +36,9 @@ async def delete(scope: Scope, request: Request) -> Answer:
     return status.response(request, errors.success(details))
 
 
-async def delete_collection(scope: Scope, request: Request) -> Answer:
+async def delete_collection(scope: RequestScope, request: Request) -> Answer:
     """Deletes what a list with the same parameters answers, and answers that list."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     selected = list_options(request.query, watch=False)
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
@@ -46,9 +46,9 @@ async def delete_collection(scope: Scope, request: Request) -> Answer:
     return await encoding.list_response(scope, listed, representation)
 
 
-async def _options(scope: Scope, request: Request) -> DeleteOptions:
+async def _options(scope: RequestScope, request: Request) -> DeleteOptions:
     """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
-    body = request.body_at_hand() or await request.body()
+    body = request.cached_body() or await request.body()
     if not body:
         return delete_options_from_query(request.query)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
@@ -62,7 +62,7 @@ async def _options(scope: Scope, request: Request) -> DeleteOptions:
     return options
 
 
-def _check_kind(scope: Scope, value: dict[str, Any]) -> None:
+def _check_kind(scope: RequestScope, value: dict[str, Any]) -> None:
     """DeleteOptions of any group that has them, or of none."""
     kind, api_version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or "v1"
     known = {"v1", f"{_META_GROUP}/v1", scope.group_version}

@@ -32,19 +32,19 @@ from clusterregistry.apiserver.endpoints.negotiation import (
     YAML,
     Representation,
 )
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import JSON as JSON_TYPE
 from clusterregistry.apiserver.http.response import PROTOBUF as PROTOBUF_TYPE
 from clusterregistry.apiserver.http.response import YAML as YAML_TYPE
 from clusterregistry.apiserver.http.response import Edition, Response, protobuf_body
 from clusterregistry.apiserver.registry.broadcaster import Encode
 from clusterregistry.apiserver.registry.list import Listed
-from clusterregistry.apiserver.registry.worker_pool import LARGE, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 from clusterregistry.apiserver.storage.interface import KeyValue
 
 
 def object_response(
-    scope: Scope, kv: KeyValue, representation: Representation, *, status: int = 200, include: str = ""
+    scope: RequestScope, kv: KeyValue, representation: Representation, *, status: int = 200, include: str = ""
 ) -> Response:
     """One object. Raises 400 and 406."""
     if representation.is_plain:
@@ -56,14 +56,14 @@ def object_response(
 
 
 async def large_object_response(
-    scope: Scope, kv: KeyValue, representation: Representation, *, include: str = ""
+    scope: RequestScope, kv: KeyValue, representation: Representation, *, include: str = ""
 ) -> Response:
     """The same for an object whose answer takes long to make. Raises 400 and 406."""
     work = partial(object_response, scope, kv, representation, include=include)
-    return await beside_the_loop(work, size=len(kv.value))
+    return await run_in_worker(work, size=len(kv.value))
 
 
-def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+def _object_bytes(scope: RequestScope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
     if representation.kind == TABLE:
         return _single_table(scope, kv, representation.version, include=include, columns=_columns(scope))
     if representation.kind:
@@ -71,7 +71,7 @@ def _object_bytes(scope: Scope, kv: KeyValue, representation: Representation, *,
     return scope.object_bytes(kv)
 
 
-def _single_table(scope: Scope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
+def _single_table(scope: RequestScope, kv: KeyValue, version: str, *, include: str, columns: bytes) -> bytes:
     head = table.table_head(_version_only(kv.revision), version, columns)
     row = table.Rows(scope, include=include, version=version, now=time.time())
     return head + single(row, kv) + table.TABLE_TAIL
@@ -81,7 +81,7 @@ def _version_only(revision: int) -> dict[str, Any]:
     return {"resourceVersion": str(revision)} if revision else {}
 
 
-def _columns(scope: Scope) -> bytes:
+def _columns(scope: RequestScope) -> bytes:
     return table.column_definitions(scope.version.columns)
 
 
@@ -90,7 +90,9 @@ def _checked_include(representation: Representation, include: str) -> str:
     return table.include_policy(include) if representation.kind == TABLE else include
 
 
-async def list_response(scope: Scope, listed: Listed, representation: Representation, *, include: str = "") -> Response:
+async def list_response(
+    scope: RequestScope, listed: Listed, representation: Representation, *, include: str = ""
+) -> Response:
     """A collection or a page of one. Raises 400 and 406."""
     if representation.kind == METADATA:
         detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
@@ -105,7 +107,7 @@ async def list_response(scope: Scope, listed: Listed, representation: Representa
         return _response(200, b"".join(body), representation)
     items = (form.join(listed.items, index, index + 1).removeprefix(b",") for index in range(len(listed.items)))
     work = partial(_long_list_response, head + tail, items, representation)
-    return await beside_the_loop(work, size=body.length)
+    return await run_in_worker(work, size=body.length)
 
 
 def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Representation) -> Response:
@@ -115,7 +117,7 @@ def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Re
 
 
 def _list_parts(
-    scope: Scope, listed: Listed, representation: Representation, *, include: str
+    scope: RequestScope, listed: Listed, representation: Representation, *, include: str
 ) -> tuple[bytes, Form, bytes]:
     """What stands before the items of a list, the form of these, and what stands behind them."""
     version, metadata = representation.version, list_metadata(listed)
@@ -133,7 +135,7 @@ def _list_parts(
     return head, listed_objects(scope), tail
 
 
-def _edition(scope: Scope, listed: Listed, representation: Representation) -> Edition | None:
+def _edition(scope: RequestScope, listed: Listed, representation: Representation) -> Edition | None:
     """A list of everything is the same for all who may see everything."""
     if not listed.is_everything:
         return None
@@ -160,7 +162,7 @@ def _response(status: int, body: bytes, representation: Representation) -> Respo
     return Response(status, JSON_TYPE, (body + b"\n",))
 
 
-def event_encoder(scope: Scope, representation: Representation, *, include: str) -> Encode:
+def event_encoder(scope: RequestScope, representation: Representation, *, include: str) -> Encode:
     """How a watch writes its events in this representation. Raises 400."""
     include = _checked_include(representation, include)
     if representation.is_plain and scope.is_stored_version:
@@ -168,7 +170,7 @@ def event_encoder(scope: Scope, representation: Representation, *, include: str)
     return lambda kind, kv: event_bytes(kind, _event_object(scope, kv, representation, include=include))
 
 
-def _event_object(scope: Scope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
+def _event_object(scope: RequestScope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
     if representation.kind == TABLE:
         return _single_table(scope, kv, representation.version, include=include, columns=table.NO_COLUMNS)
     return _object_bytes(scope, kv, representation, include=include)
@@ -179,14 +181,16 @@ def event_bytes(kind: str, obj: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
 
 
-def with_columns(scope: Scope, frame: bytes, representation: Representation) -> bytes:
+def with_columns(scope: RequestScope, frame: bytes, representation: Representation) -> bytes:
     """A watch's first table has the columns, the later ones leave them out."""
     if representation.kind != TABLE:
         return frame
     return frame.replace(b'"columnDefinitions":null', b'"columnDefinitions":' + _columns(scope), 1)
 
 
-def bookmark_bytes(scope: Scope, revision: int, representation: Representation, *, initial_events_end: bool) -> bytes:
+def bookmark_bytes(
+    scope: RequestScope, revision: int, representation: Representation, *, initial_events_end: bool
+) -> bytes:
     """A BOOKMARK frame: nothing but the revision up to which the watcher has seen everything."""
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
     if initial_events_end:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.negotiation import Representation
-from clusterregistry.apiserver.endpoints.request_info import truth
-from clusterregistry.apiserver.endpoints.request_scope import KindScope, Scope
+from clusterregistry.apiserver.endpoints.request_info import parse_bool
+from clusterregistry.apiserver.endpoints.request_scope import KindScope, RequestScope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer, Reply
 from clusterregistry.apiserver.registry.list import parse_revision, wait_until_fresh
 from clusterregistry.apiserver.registry.worker_pool import LARGE
 
 
-def get(scope: Scope, request: Request) -> Reply:
+def get(scope: RequestScope, request: Request) -> Reply:
     """The object as of now; with a resourceVersion not older than that, which 0 never is."""
-    representation = wanted(scope, request)
-    kv = None if request.query_string else scope.store.at_hand(request.info.name)
+    representation = negotiate(scope, request)
+    kv = None if request.query_string else scope.store.get_cached(request.info.name)
     if kv is None:
         return _get_later(scope, request, representation)
     if not representation.is_plain and len(kv.value) > LARGE:
@@ -24,11 +24,11 @@ def get(scope: Scope, request: Request) -> Reply:
     return encoding.object_response(scope, kv, representation)
 
 
-async def _get_later(scope: Scope, request: Request, representation: Representation) -> Answer:
+async def _get_later(scope: RequestScope, request: Request, representation: Representation) -> Answer:
     include, any_version = "", False
     if request.query_string:
         include = request.query.first("includeObject")
-        if truth(request.query.first("export", "false")):
+        if parse_bool(request.query.first("export", "false")):
             raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         revision = parse_revision(request.query.first("resourceVersion"))
         any_version = bool(request.query.first("resourceVersion"))
@@ -40,7 +40,7 @@ async def _get_later(scope: Scope, request: Request, representation: Representat
     return encoding.object_response(scope, kv, representation, include=include)
 
 
-def wanted(scope: KindScope, request: Request) -> Representation:
+def negotiate(scope: KindScope, request: Request) -> Representation:
     """The representation that a request asks for. Raises 406."""
     return negotiation.representation(
         request.header("accept"),

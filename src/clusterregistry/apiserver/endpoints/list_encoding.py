@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import orjson
 
 from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Edition, LazyBody
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import metadata_of, metadata_size, size_of
@@ -81,7 +81,7 @@ class ConvertedObjects:
 
     before = behind = b""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: RequestScope) -> None:
         self._scope = scope
 
     def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
@@ -101,7 +101,7 @@ class UntypedObjects:
     these holds another object named metadata.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: RequestScope) -> None:
         self._objects = objects(scope)
         self._typed = b'"apiVersion":"%b","kind":"%b",' % tuple(text.encode() for text in scope.type) + _METADATA
 
@@ -120,7 +120,7 @@ class PartialObjects:
 
     behind = b"}"
 
-    def __init__(self, scope: Scope, *, version: str) -> None:
+    def __init__(self, scope: RequestScope, *, version: str) -> None:
         self._scope = scope
         self.before = partial_head(version)
 
@@ -150,12 +150,12 @@ class NoObjects:
         return [b"null"] * len(items)
 
 
-def objects(scope: Scope) -> StoredObjects | ConvertedObjects:
+def objects(scope: RequestScope) -> StoredObjects | ConvertedObjects:
     """The objects themselves."""
     return StoredObjects() if scope.is_stored_version else ConvertedObjects(scope)
 
 
-def listed_objects(scope: Scope) -> Form:
+def listed_objects(scope: RequestScope) -> Form:
     """The objects as a list has them: those of native kinds without their type, as kube-apiserver writes them."""
     return UntypedObjects(scope) if scope.resource.native else objects(scope)
 

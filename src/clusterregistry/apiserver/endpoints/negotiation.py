@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.codecs.media_types import Clause, clauses
 from clusterregistry.apimachinery.meta import errors
 
@@ -96,17 +96,17 @@ def _wants_pretty(pretty: str, user_agent: str) -> bool:
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
-@remembered(512)
+@bounded_cache(512)
 def _negotiate(accept: str) -> Representation | None:
     return _first_fitting(accept, ACCEPTED)
 
 
-@remembered(512)
+@bounded_cache(512)
 def _negotiate_native(accept: str) -> Representation | None:
     return _first_fitting(accept, NATIVE)
 
 
-@remembered(512)
+@bounded_cache(512)
 def _negotiate_status(accept: str) -> Representation:
     accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
     return Representation(next(accepted, JSON))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta import errors, field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
@@ -16,7 +16,7 @@ from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apimachinery.meta.object_meta_validation import FIELD_MANAGER_LIMIT, validate_field_manager
 from clusterregistry.apimachinery.meta.selectors import SelectorError
-from clusterregistry.apiserver.endpoints.request_info import truth
+from clusterregistry.apiserver.endpoints.request_info import parse_bool
 from clusterregistry.apiserver.http.query import Query
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
@@ -53,8 +53,8 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
             resource_version=query.first("resourceVersion"),
             resource_version_match=query.first("resourceVersionMatch"),
             timeout_seconds=_integer(query, "timeoutSeconds"),
-            allow_watch_bookmarks="allowWatchBookmarks" in query and truth(query.first("allowWatchBookmarks")),
-            send_initial_events=truth(initial) if "sendInitialEvents" in query else None,
+            allow_watch_bookmarks="allowWatchBookmarks" in query and parse_bool(query.first("allowWatchBookmarks")),
+            send_initial_events=parse_bool(initial) if "sendInitialEvents" in query else None,
         )
     except SelectorError as error:
         raise errors.bad_request(str(error)) from None
@@ -143,7 +143,7 @@ def _write_options(query: Query, kind: str, wrong: list[FieldError]) -> WriteOpt
         dry_run=bool(dry_run),
         field_validation=validation or "Warn",
         field_manager=manager,
-        force="force" in query and truth(query.first("force")),
+        force="force" in query and parse_bool(query.first("force")),
     )
 
 
@@ -166,7 +166,7 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
     if "propagationPolicy" in query:
         values["propagationPolicy"] = query.first("propagationPolicy")
     if "orphanDependents" in query:
-        values["orphanDependents"] = truth(query.first("orphanDependents"))
+        values["orphanDependents"] = parse_bool(query.first("orphanDependents"))
     return delete_options(values)
 
 
@@ -230,12 +230,12 @@ def _cannot_unmarshal(value: Any, field: str, go_type: str) -> errors.APIError:
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 
-def field_manager(request: Request, options: WriteOptions) -> str:
+def manager_name(request: Request, options: WriteOptions) -> str:
     """The ``fieldManager`` of the query or else the program that the User-Agent names; empty when neither says."""
     return options.field_manager or _program(request.header("user-agent"))
 
 
-@remembered(1024)
+@bounded_cache(1024)
 def _program(user_agent: str) -> str:
     """What stands before the first slash, without what cannot be printed, as kube-apiserver does."""
     # Headers come as latin-1; Go reads them as UTF-8, and each byte that fits nowhere as U+FFFD.

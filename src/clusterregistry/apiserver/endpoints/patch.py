@@ -18,12 +18,12 @@ from clusterregistry.apimachinery.patch import (
     strategic_merge,
 )
 from clusterregistry.apiserver.endpoints import encoding, negotiation
-from clusterregistry.apiserver.endpoints.apply import application
+from clusterregistry.apiserver.endpoints.apply import apply_patcher
 from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_json, tidy, unknown_fields, work_size
-from clusterregistry.apiserver.endpoints.get import wanted
-from clusterregistry.apiserver.endpoints.options import WriteOptions, field_manager, patch_options
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.get import negotiate
+from clusterregistry.apiserver.endpoints.options import WriteOptions, manager_name, patch_options
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
@@ -34,11 +34,11 @@ Object = dict[str, Any]
 Apply = Callable[[Object, Any], Any]
 
 
-async def patch(scope: Scope, request: Request) -> Answer:
+async def patch(scope: RequestScope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     media_type = negotiation.patch_type(request.header("content-type"))
-    body = request.body_at_hand() or await request.body()
+    body = request.cached_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
         await LARGE_REQUESTS.take(request.user.name)
@@ -51,12 +51,12 @@ async def patch(scope: Scope, request: Request) -> Answer:
             LARGE_REQUESTS.leave()
 
 
-async def _patched(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
+async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
     is_apply = media_type == negotiation.APPLY_PATCH
     options = patch_options(request.query, apply=is_apply)
     change: Change
     if is_apply:
-        change = await application(scope, request, body, options=options)
+        change = await apply_patcher(scope, request, body, options=options)
     else:
         decoded = await _decoded(body, strict=options.field_validation != "Ignore")
         change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
@@ -86,7 +86,7 @@ class _Patch:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: RequestScope,
         request: Request,
         *,
         media_type: str,
@@ -122,8 +122,8 @@ class _Patch:
         self._report([*self._mistakes, *unknown_fields(unknown)], shown)
         check_name(obj, name)
         self._check_type(obj)
-        ownership = scope.ownership_for(self._request.info.subresource)
-        ownership.record_update(current, obj, manager=field_manager(self._request, self._options))
+        field_manager = scope.field_manager_for(self._request.info.subresource)
+        field_manager.record_update(current, obj, manager=manager_name(self._request, self._options))
         return scope.version.to_storage(obj)
 
     def _applied_by(self, media_type: str) -> Apply:

@@ -104,7 +104,7 @@ def _collection_verb(verb: str, query_string: bytes) -> tuple[str, str]:
         return verb, ""
     query = Query(query_string)
     if verb == "get":
-        verb = "watch" if "watch" in query and truth(query.first("watch")) else "list"
+        verb = "watch" if "watch" in query and parse_bool(query.first("watch")) else "list"
     elif verb == "delete":
         verb = "deletecollection"
     return verb, _selected_name(query.first("fieldSelector"))
@@ -119,6 +119,6 @@ def _selected_name(text: str) -> str:
         return ""
 
 
-def truth(value: str | None) -> bool:
+def parse_bool(value: str | None) -> bool:
     """A boolean parameter as Kubernetes reads it: given, and neither false nor 0."""
     return value is not None and value.lower() not in _FALSE

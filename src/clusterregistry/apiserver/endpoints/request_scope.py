@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import json_codec
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager, View
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.registry.broadcaster import Hub
+from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.registry.strategy import Admission, Admit, Strategy
@@ -40,13 +40,13 @@ class KindScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope(KindScope):
+class RequestScope(KindScope):
     """One served version of a resource, with its store and its watchers."""
 
     resource: Resource
     store: Store
-    hub: Hub
-    ownerships: Mapping[str, Ownership]
+    hub: Broadcaster
+    field_managers: Mapping[str, FieldManager]
     """How managed fields are kept, by subresource."""
     admission: Admission | None = None
     """What a write needs besides being authorized, for kinds where that depends on the object."""
@@ -75,8 +75,8 @@ class Scope(KindScope):
             raise AssertionError(subresource)  # routes let nothing else through
         return self.resource.status_strategy
 
-    def ownership_for(self, subresource: str) -> Ownership:
-        return self.ownerships[subresource]
+    def field_manager_for(self, subresource: str) -> FieldManager:
+        return self.field_managers[subresource]
 
     def admit_for(self, user: User, name: str) -> Admit | None:
         """What the store is to ask before it writes an object of a user's; ``name`` is that in the path."""
@@ -92,7 +92,7 @@ def group_version(resource: Definition, version: Version) -> str:
     return f"{resource.group}/{version.name}" if resource.group else version.name
 
 
-def ownerships(resource: Resource, version: Version, *, now: Callable[[], str]) -> dict[str, Ownership]:
+def field_managers(resource: Resource, version: Version, *, now: Callable[[], str]) -> dict[str, FieldManager]:
     """How managed fields are kept for what is written in one version, by subresource."""
     strategies = {"": resource.strategy} | ({"status": resource.status_strategy} if resource.status_strategy else {})
     views = {
@@ -102,7 +102,7 @@ def ownerships(resource: Resource, version: Version, *, now: Callable[[], str]) 
         for each in resource.versions
     }
     return {
-        subresource: Ownership(
+        subresource: FieldManager(
             views,
             api_version=group_version(resource, version),
             kind=resource.kind,

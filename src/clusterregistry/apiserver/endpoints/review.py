@@ -10,20 +10,20 @@ from typing import Any
 import orjson
 
 from clusterregistry.apimachinery.codecs import yaml_codec
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership, View
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager, View
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.endpoints import negotiation
 from clusterregistry.apiserver.endpoints.decoder import decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import wanted
+from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.negotiation import METADATA, NATIVE, Representation
-from clusterregistry.apiserver.endpoints.options import field_manager, write_options
+from clusterregistry.apiserver.endpoints.options import manager_name, write_options
 from clusterregistry.apiserver.endpoints.request_scope import KindScope, group_version
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, PROTOBUF, YAML, Answer, Response, protobuf_body
 from clusterregistry.apiserver.registry.resource import Definition, Version, same
-from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, run_in_worker
 from clusterregistry.apiserver.reviews.interface import Review
 
 Object = dict[str, Any]
@@ -36,7 +36,7 @@ class ReviewScope(KindScope):
     """One kind of question in one version. Its managed fields are kept, for as long as the answer takes."""
 
     review: Review
-    ownership: Ownership
+    field_manager: FieldManager
 
 
 def review_scope(review: Review, version: Version, *, now: Callable[[], str]) -> ReviewScope:
@@ -46,13 +46,13 @@ def review_scope(review: Review, version: Version, *, now: Callable[[], str]) ->
         version=version,
         structural=Structural(version.schema),
         review=review,
-        ownership=_ownership(definition, version, now=now),
+        field_manager=_field_manager(definition, version, now=now),
     )
 
 
-def _ownership(definition: Definition, version: Version, *, now: Callable[[], str]) -> Ownership:
+def _field_manager(definition: Definition, version: Version, *, now: Callable[[], str]) -> FieldManager:
     api_version = group_version(definition, version)
-    return Ownership(
+    return FieldManager(
         {api_version: View(schema=whole_object(version.schema), to_storage=same, from_storage=same)},
         api_version=api_version,
         kind=definition.kind,
@@ -65,17 +65,17 @@ def _ownership(definition: Definition, version: Version, *, now: Callable[[], st
 
 async def review(scope: ReviewScope, request: Request) -> Answer:
     """Answers a question; 201 with the question and the answer."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     if representation.kind not in ("", METADATA):
         raise errors.not_acceptable(NATIVE)
     media_type = negotiation.body_type(request.header("content-type"), native=True)
-    body = request.body_at_hand() or await request.body()
+    body = request.cached_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
         await LARGE_REQUESTS.take(request.user.name)
     try:
         answer = await _answered(scope, request, body, media_type=media_type, size=size)
-        return await beside_the_loop(partial(_response, answer, representation), size=size)
+        return await run_in_worker(partial(_response, answer, representation), size=size)
     finally:
         if size > LARGE:
             LARGE_REQUESTS.leave()
@@ -86,12 +86,12 @@ async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_
     validation, warn = options.field_validation, request.warnings.add
     question = await decode_object(scope, body, media_type, size=size, field_validation=validation, warn=warn)
     _prepare(question)
-    await beside_the_loop(partial(_check, scope, question, manager=field_manager(request, options)), size=size)
+    await run_in_worker(partial(_check, scope, question, manager=manager_name(request, options)), size=size)
     return await scope.review.answer(question, request.user)
 
 
 def _check(scope: ReviewScope, question: Object, *, manager: str) -> None:
-    scope.ownership.record_update(None, question, manager=manager)
+    scope.field_manager.record_update(None, question, manager=manager)
     scope.review.validate(question)
 
 

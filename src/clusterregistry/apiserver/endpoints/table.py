@@ -13,7 +13,7 @@ import orjson
 
 from clusterregistry.apimachinery.meta import errors, field_errors, times
 from clusterregistry.apiserver.endpoints.list_encoding import Included, NoObjects, PartialObjects, objects
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.registry.resource import Column, Version
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import Memo, Object, decoded_to_read, memo_of, metadata_size
@@ -141,7 +141,7 @@ class Rows:
     do nothing else, which are the cheapest.
     """
 
-    def __init__(self, scope: Scope, *, include: str, version: str, now: float) -> None:
+    def __init__(self, scope: RequestScope, *, include: str, version: str, now: float) -> None:
         self._scope = scope
         self._included = _included(scope, include=include, version=version)
         self._includes_stored_metadata = include == "Metadata" and scope.is_stored_version
@@ -185,13 +185,13 @@ class Rows:
         return b"".join(parts)
 
 
-def _included(scope: Scope, *, include: str, version: str) -> Included:
+def _included(scope: RequestScope, *, include: str, version: str) -> Included:
     if include == "Metadata":
         return PartialObjects(scope, version=version)
     return objects(scope) if include == "Object" else NoObjects()
 
 
-def _make_row(scope: Scope, kv: KeyValue) -> Row:
+def _make_row(scope: RequestScope, kv: KeyValue) -> Row:
     """The row, which is kept with the object from now on."""
     obj = decoded_to_read(kv)
     if not scope.is_stored_version:

@@ -9,9 +9,9 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import wanted
-from clusterregistry.apiserver.endpoints.options import field_manager, write_options
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.get import negotiate
+from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.store import Written
@@ -20,11 +20,11 @@ from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
 Object = dict[str, Any]
 
 
-async def update(scope: Scope, request: Request) -> Answer:
+async def update(scope: RequestScope, request: Request) -> Answer:
     """Replaces an object; creates it (201) where the kind allows that and the user may create."""
-    representation = wanted(scope, request)
+    representation = negotiate(scope, request)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = request.body_at_hand() or await request.body()
+    body = request.cached_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
         await LARGE_REQUESTS.take(request.user.name)
@@ -37,19 +37,19 @@ async def update(scope: Scope, request: Request) -> Answer:
             LARGE_REQUESTS.leave()
 
 
-async def _updated(scope: Scope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
+async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
     options = write_options(request.query, "UpdateOptions")
     warn = request.warnings.add
     sent = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
     check_name(sent, request.info.name)
     check_kind(scope, sent)
-    ownership = scope.ownership_for(request.info.subresource)
-    manager = field_manager(request, options)
+    field_manager = scope.field_manager_for(request.info.subresource)
+    manager = manager_name(request, options)
 
     def replaced(old: Object | None) -> Object:
         scope.store.check_uid(sent, old)
         obj = {**sent, "metadata": {**sent["metadata"]}}
-        ownership.record_update(old and scope.version.from_storage(old), obj, manager=manager)
+        field_manager.record_update(old and scope.version.from_storage(old), obj, manager=manager)
         return scope.version.to_storage(obj)
 
     return await scope.store.update(
@@ -65,7 +65,7 @@ async def _updated(scope: Scope, request: Request, body: bytes, *, media_type: s
     )
 
 
-async def without_name(_scope: Scope, _request: Request) -> Answer:
+async def without_name(_scope: RequestScope, _request: Request) -> Answer:
     """PUT and PATCH need a name. Raises 400."""
     raise errors.bad_request("name must be provided")
 

@@ -19,7 +19,7 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.negotiation import Representation
 from clusterregistry.apiserver.endpoints.options import list_options
-from clusterregistry.apiserver.endpoints.request_scope import Scope
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
 from clusterregistry.apiserver.registry.broadcaster import ADDED
@@ -46,7 +46,7 @@ class WatchSettings:
     on_terminated: Callable[[], None]
 
 
-async def watch(scope: Scope, request: Request, settings: WatchSettings) -> Answer:
+async def watch(scope: RequestScope, request: Request, settings: WatchSettings) -> Answer:
     """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
     representation = negotiation.watch_representation(request.header("accept"))
     include = request.query.first("includeObject")
@@ -82,7 +82,7 @@ class _Session:
 
     def __init__(  # noqa: PLR0913 - what a watch was asked for, all by keyword
         self,
-        scope: Scope,
+        scope: RequestScope,
         request: Request,
         *,
         options: ListOptions,

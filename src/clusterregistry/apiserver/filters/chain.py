@@ -23,7 +23,7 @@ from clusterregistry.apiserver.filters import (
     standard_headers,
     timeout,
 )
-from clusterregistry.apiserver.filters.in_flight import Seats
+from clusterregistry.apiserver.filters.in_flight import FairQueue
 from clusterregistry.apiserver.filters.interface import Filter, Handler
 from clusterregistry.apiserver.metrics import RequestMetrics
 
@@ -38,8 +38,8 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     authorizer: Authorizer,
     filtered_lists: bool,
     request_metrics: RequestMetrics,
-    reading: Seats | None,
-    writing: Seats | None,
+    reading: FairQueue | None,
+    writing: FairQueue | None,
     request_timeout: float,
     proxy_headers: Callable[[], ProxyHeaders] = authentication.usual_headers,
     audit_log: Audit | None = None,

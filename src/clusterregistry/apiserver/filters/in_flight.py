@@ -69,7 +69,7 @@ class Bodies:
             self._held.pop(user, None)
 
 
-class Seats:
+class FairQueue:
     """Taken and left by everybody; waited for only when there are none."""
 
     __slots__ = ("_few", "_free", "_held", "_patience", "_queues", "_reserve", "waiting")
@@ -180,7 +180,7 @@ class Seats:
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
-def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: RequestMetrics) -> Filter:
+def filter_for(*, reading: FairQueue | None, writing: FairQueue | None, metrics: RequestMetrics) -> Filter:
     """None: as many as come."""
     bodies = Bodies()
 
@@ -193,7 +193,7 @@ def filter_for(*, reading: Seats | None, writing: Seats | None, metrics: Request
                 return seated(request, seats)
             return in_turn(request, _Seat(seats, bodies, request.user.name))
 
-        def seated(request: Request, seats: Seats) -> Reply:
+        def seated(request: Request, seats: FairQueue) -> Reply:
             try:
                 reply = inner(request)
             except BaseException:
@@ -236,7 +236,7 @@ class _Seat:
 
     __slots__ = ("_bodies", "_bytes", "_seats", "_taken", "_user")
 
-    def __init__(self, seats: Seats, bodies: Bodies, user: str) -> None:
+    def __init__(self, seats: FairQueue, bodies: Bodies, user: str) -> None:
         self._seats, self._bodies, self._user = seats, bodies, user
         self._bytes = 0
         self._taken = False

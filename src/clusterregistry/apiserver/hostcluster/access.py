@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.hostcluster.in_cluster import Access, InCluster
 from clusterregistry.apiserver.webhooks import config_file, tls
 from clusterregistry.apiserver.webhooks.config_file import Endpoint
@@ -32,7 +32,7 @@ def _service_account(access: InCluster) -> Endpoint:
         tls.trust(context, tls.content(access.files / "ca.crt"))
         token = TokenFromFile(access.files / "token")
     except ValueError as error:
-        raise StartupProblem(
+        raise OperatorError(
             f"the service account of this pod cannot be used: {error}",
             remedy="let the pod have one (automountServiceAccountToken), or give --kubeconfig",
         ) from None

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from clusterregistry.apiserver.hostcluster import authentication_config
 from clusterregistry.apiserver.hostcluster.authentication_config import AuthenticationConfig
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 
 WATCH_SECONDS = 60
 SILENCE_SECONDS = WATCH_SECONDS + 15.0
@@ -39,13 +39,13 @@ class Objects(Protocol):
     def watch(self, path: str, *, silence: float) -> AsyncGenerator[dict[str, Any], None]: ...
 
 
-class Following:
+class AuthConfigWatch:
     """Follows the configmap for ever. ``state`` is a health check: whether what counts is what the host says."""
 
     def __init__(self, objects: Objects, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._objects, self._sleep = objects, sleep
         self._current: AuthenticationConfig | None = None
-        self.state = State(
+        self.state = HealthState(
             f"{authentication_config.SHOWN} of the host cluster",
             consequence="what it said last goes on",
             at_first=f"{authentication_config.SHOWN} was not read yet",

@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authn.user import ANONYMOUS, User
 from clusterregistry.apiserver.authz import webhook
 from clusterregistry.apiserver.authz.interface import Attributes
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
+from clusterregistry.apiserver.webhooks.health_state import HealthState
 
 CALM_SECONDS = 30.0
 FAILING_SECONDS = 2.0
@@ -55,7 +55,7 @@ def access_probe(reviews: Reviews) -> Probe:
 
 
 async def keep_probing(
-    probe: Probe, state: State, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    probe: Probe, state: HealthState, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """For ever: tells the state what comes of the question."""
     since = CALM_SECONDS
@@ -68,7 +68,7 @@ async def keep_probing(
         since += FAILING_SECONDS
 
 
-async def _ask(probe: Probe, state: State) -> None:
+async def _ask(probe: Probe, state: HealthState) -> None:
     try:
         await probe.ask()
     except CallFailed as error:

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http import response_writer
-from clusterregistry.apiserver.http.parser import RequestReader
+from clusterregistry.apiserver.http.parser import RequestParser
 from clusterregistry.apiserver.http.request import ClientGoneError
-from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, Reply, Response, text_response
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.transport import ClientTransport
 
 HEAD_SECONDS = 32.0
 """How long a client may take for the head of a request, as kube-apiserver has it."""
@@ -36,7 +36,7 @@ _GOODBYE = 0.5
 _log = logging.getLogger(__name__)
 
 
-class Surroundings(Protocol):
+class ServerContext(Protocol):
     """What a connection needs of its server."""
 
     loop: asyncio.AbstractEventLoop
@@ -65,10 +65,10 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = ("_reader", "_server", "_task", "_wire", "begun", "deadline", "holder", "write_deadline")
 
-    _reader: RequestReader
-    _wire: Wire
+    _reader: RequestParser
+    _wire: ClientTransport
 
-    def __init__(self, server: Surroundings, holder: str = "") -> None:
+    def __init__(self, server: ServerContext, holder: str = "") -> None:
         self._server = server
         self._task: asyncio.Task[None] | None = None
         """That of the request which is waited for."""
@@ -83,8 +83,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.begun = True
-        self._wire = Wire(transport)
-        self._reader = RequestReader(self._wire)
+        self._wire = ClientTransport(transport)
+        self._reader = RequestParser(self._wire)
         self._expect_head()
         self._server.joined(self)
 
@@ -151,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
             self._wire.write(response_writer.refusal(self._reader.refusal, self._server.date))
             self._end_soon()
 
-    def _answer(self, request: Incoming) -> None:
+    def _answer(self, request: IncomingRequest) -> None:
         """Answers a request at once, or begins to."""
         try:
             reply = self._server.handler(request)
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             self.deadline = math.inf
             self._task = self._server.loop.create_task(self._answer_later(request, reply))
 
-    def _sent_at_once(self, request: Incoming, answer: Response) -> bool:
+    def _sent_at_once(self, request: IncomingRequest, answer: Response) -> bool:
         keep_alive = self._keeps_alive(request)
         try:
             if not response_writer.send_at_once(
@@ -173,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answered(keep_alive=keep_alive)
         return True
 
-    async def _answer_later(self, request: Incoming, reply: Reply) -> None:
+    async def _answer_later(self, request: IncomingRequest, reply: Reply) -> None:
         keep_alive = True
         try:
             answer = reply if isinstance(reply, Response) else await _awaited(request, reply)
@@ -191,11 +191,11 @@ class Connection(asyncio.BufferedProtocol):
             self._task = None
             self._answered(keep_alive=keep_alive)
 
-    def _keeps_alive(self, request: Incoming) -> bool:
+    def _keeps_alive(self, request: IncomingRequest) -> bool:
         """Whether another request may follow this one, which is answered."""
         return request.leaves_order() and request.keep_alive and not self._server.stopping
 
-    def _break_off(self, request: Incoming) -> None:
+    def _break_off(self, request: IncomingRequest) -> None:
         """An answer cannot be sent, or not to its end."""
         _log.exception("the answer to %s %r broke off", request.method, request.path)
         self._wire.abort()
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
             self._wire.abort()
 
 
-async def _awaited(request: Incoming, reply: Awaitable[Answer]) -> Answer:
+async def _awaited(request: IncomingRequest, reply: Awaitable[Answer]) -> Answer:
     """The answer, whatever becomes of the request. Raises ClientGoneError."""
     try:
         return await reply
@@ -242,7 +242,7 @@ async def _awaited(request: Incoming, reply: Awaitable[Answer]) -> Answer:
         return _no_answer(request)
 
 
-def _no_answer(request: Incoming) -> Response:
+def _no_answer(request: IncomingRequest) -> Response:
     """For an error that is handled just now."""
     _log.exception("no answer was made to %s %r", request.method, request.path)
     return text_response("Internal Server Error", status=500)

@@ -25,7 +25,7 @@ _RESERVE = 10
 """One part in so many is kept for addresses that hold little."""
 
 
-class Places:
+class ConnectionLimit:
     """One place for each connection, from before its handshake to its end.
 
     Behind a proxy or a gateway all clients have one address, so an address may hold nearly all places. The last tenth
@@ -86,7 +86,7 @@ _MINUTE = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Refusals:
+class HandshakeFailures:
     """Sends farewells, and writes the log without letting strangers fill it or the memory."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -151,7 +151,7 @@ _COMPLAINT_SECONDS = 60.0
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 
 
-class Accepting:
+class Listener:
     """Makes connections of clients, from the socket on which they come until ``stop``."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Accepting:
         listening: socket.socket,
         *,
         context: ssl.SSLContext | None,
-        places: Places,
+        places: ConnectionLimit,
         new_connection: Callable[[str], Connection],
     ) -> None:
         """``new_connection`` is given the holder of the connection's place; who ends it gives the place back."""
@@ -169,7 +169,7 @@ class Accepting:
         self._places = places
         self._new_connection = new_connection
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._refusals = Refusals(self._loop)
+        self._refusals = HandshakeFailures(self._loop)
         self._pause: asyncio.TimerHandle | None = None
         self._turned_away = 0
         self._complained_at = -_COMPLAINT_SECONDS

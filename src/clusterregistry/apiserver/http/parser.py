@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from clusterregistry.apiserver.http.request_body import Incoming
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.transport import ClientTransport
 
 Headers = dict[str, str]
 Repeated = Sequence[tuple[str, str]]
@@ -36,7 +36,7 @@ _LESSONS = 16
 """Heads of one connection that are remembered in vain: clients that number their requests have always another one."""
 
 
-class KnownHeads:
+class HeadCache:
     """The headers of one connection's last request of each method, as the parser has read them."""
 
     __slots__ = ("_heads", "_in_vain")
@@ -47,7 +47,7 @@ class KnownHeads:
         self._in_vain = 0
         """How many were learnt since one was recognised."""
 
-    def request_in(self, data: bytes, wire: Wire) -> Incoming | None:
+    def request_in(self, data: bytes, wire: ClientTransport) -> IncomingRequest | None:
         """The request, if the data are one whole request with known headers, and nothing else."""
         lines, end, body = data.partition(_END)
         line = _LINE.match(lines)
@@ -61,9 +61,9 @@ class KnownHeads:
         headers = head.headers.copy()  # whoever looks at headers may drop some
         if head.has_length:
             headers["content-length"] = str(len(body))
-        return Incoming(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
+        return IncomingRequest(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
 
-    def learn(self, data: bytes, request: Incoming) -> None:
+    def learn(self, data: bytes, request: IncomingRequest) -> None:
         """The parser has made this request of data that it takes for one whole request."""
         if self._in_vain >= _LESSONS:
             return
@@ -85,7 +85,7 @@ class _Head:
 
     __slots__ = ("_lines", "has_length", "headers", "method", "repeated")
 
-    def __init__(self, request: Incoming, lines: bytes, *, has_length: bool) -> None:
+    def __init__(self, request: IncomingRequest, lines: bytes, *, has_length: bool) -> None:
         """With the length of a body there is ``%d`` in the lines, where its digits stand."""
         self.method = request.method
         self.headers, self.repeated = request.all_headers()
@@ -99,7 +99,7 @@ class _Head:
         return not body and lines == self._lines
 
 
-def _learnt(lines: bytes, request: Incoming) -> _Head | None:
+def _learnt(lines: bytes, request: IncomingRequest) -> _Head | None:
     """The head of a request with these header lines; None unless they are as plain as can be."""
     headers, repeated = request.all_headers()
     if not _is_plain(lines, headers, repeated):
@@ -211,7 +211,7 @@ _STAND_IN = b"PROPFIND"  # any method that the parser takes and we do not serve
 _log = logging.getLogger(__name__)
 
 
-class RequestReader:
+class RequestParser:
     """Reads one request after the other. The parser calls the ``on_`` methods."""
 
     __slots__ = (
@@ -233,8 +233,8 @@ class RequestReader:
         "requests",
     )
 
-    def __init__(self, wire: Wire) -> None:
-        self.requests: deque[Incoming] = deque()
+    def __init__(self, wire: ClientTransport) -> None:
+        self.requests: deque[IncomingRequest] = deque()
         """Those that are to be answered, in their order; who has answered one removes it."""
         self.refusal: HTTPStatus | None = None
         """The status to be answered after them, when something came that is no request."""
@@ -243,9 +243,9 @@ class RequestReader:
         """Whether the last request is complete, its body included."""
         self._wire = wire
         self._parser = httptools.HttpRequestParser(self)
-        self._known = KnownHeads()
+        self._known = HeadCache()
         self._count = 0
-        self._current: Incoming | None = None
+        self._current: IncomingRequest | None = None
         self._deaf = False
         self._headers: dict[str, str] = {}
         self._held = bytearray()
@@ -328,7 +328,7 @@ class RequestReader:
             status = why.status if isinstance(why, HeadRefusedError) else HTTPStatus.BAD_REQUEST
             self._refuse(status, str(why or error))
 
-    def _stay(self, request: Incoming) -> None:
+    def _stay(self, request: IncomingRequest) -> None:
         """Another protocol would follow this request now: no. Its body is lost, for the parser takes that for it."""
         self._deaf = True
         if request.announces_body:
@@ -379,7 +379,7 @@ class RequestReader:
         method, self._method = self._method or parser.get_method().decode(), ""
         keep_alive = parser.should_keep_alive()
         path, query_string = _split(self._url)
-        request = self._current = Incoming(self._wire, method, path, query_string, self._headers, self._repeated)
+        request = self._current = IncomingRequest(self._wire, method, path, query_string, self._headers, self._repeated)
         self.requests.append(request)
         if version == "1.0":
             request.keep_alive = request.takes_chunks = False

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.http.query import Query
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Visible
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 
 _KEPT = 256
 _LONGEST = 2048
@@ -142,7 +142,7 @@ class Request(abc.ABC):
     """Who waits for the body, when it is still to come; None: whoever asks for it."""
     has_come = True
     """Whether there is nothing more to come of the body."""
-    visible: Visible = EVERYTHING
+    visible: ObjectFilter = EVERYTHING
     warned: WarningRecorder | None = None
     """The warnings, once somebody has asked for them: few requests have any."""
     _query: Query | None = None
@@ -174,7 +174,7 @@ class Request(abc.ABC):
         self._headers = headers
         self._repeated = repeated_headers
 
-    def body_at_hand(self) -> bytes:
+    def cached_body(self) -> bytes:
         """The whole body if it has come already, to be taken once. Empty when ``body`` has to be asked, which can wait.
 
         No more than BODY_LIMIT. Nearly every body comes with its head, and to wait for it would cost ten times as much.

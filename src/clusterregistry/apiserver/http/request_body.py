@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clusterregistry.apiserver.http.request import ClientGoneError, Request
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.transport import ClientTransport
 
 UNWANTED_LIMIT = 256 * 1024
 """As in Go's server: of a body that nobody wants, so much is read and dropped to keep the connection."""
@@ -13,7 +13,7 @@ UNWANTED_LIMIT = 256 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Incoming(Request):
+class IncomingRequest(Request):
     """A request whose head is there and whose body may still come."""
 
     keep_alive = True
@@ -28,7 +28,7 @@ class Incoming(Request):
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a head says; by position, since keywords cost a dictionary
         self,
-        wire: Wire,
+        wire: ClientTransport,
         method: str,
         path: str,
         query_string: bytes,
@@ -73,7 +73,7 @@ class Incoming(Request):
         self.broken = True
         self._wire.changed()
 
-    def body_at_hand(self) -> bytes:
+    def cached_body(self) -> bytes:
         pieces = self._pieces
         # One piece is never more than is read from a client at once, which is far below the limit.
         if len(pieces) != 1 or not self.complete or self._wire.lost:

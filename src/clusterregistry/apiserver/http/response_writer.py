@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-from clusterregistry.apiserver.http.request_body import Incoming
+from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import TEXT, Answer, Response, StreamResponse
-from clusterregistry.apiserver.http.transport import Wire
+from clusterregistry.apiserver.http.transport import ClientTransport
 from clusterregistry.apiserver.registry.watcher import Batch
 
 _AT_ONCE = 64 * 1024
@@ -40,7 +40,9 @@ def refusal(status: HTTPStatus, date: bytes) -> bytes:
     return _whole(Response(status, TEXT, (_REFUSALS[status],)), date, keep_alive=False)
 
 
-async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> None:
+async def send(
+    answer: Answer, request: IncomingRequest, wire: ClientTransport, *, date: bytes, keep_alive: bool
+) -> None:
     """Writes an answer as fast as the client reads, or until it has left."""
     await wire.drain()
     if isinstance(answer, StreamResponse):
@@ -50,7 +52,9 @@ async def send(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, ke
         await _send_pieces(_head(answer, date, keep_alive=keep_alive), answer, wire)
 
 
-def send_at_once(answer: Answer, request: Incoming, wire: Wire, *, date: bytes, keep_alive: bool) -> bool:
+def send_at_once(
+    answer: Answer, request: IncomingRequest, wire: ClientTransport, *, date: bytes, keep_alive: bool
+) -> bool:
     """Writes an answer if that is one write and there is room for it, and says whether it did."""
     if not wire.writable or not isinstance(answer, Response):
         return False
@@ -96,7 +100,7 @@ def _joined(lines: list[bytes]) -> bytes:
     return head + b"\r\n\r\n"
 
 
-async def _send_pieces(head: bytes, answer: Response, wire: Wire) -> None:
+async def _send_pieces(head: bytes, answer: Response, wire: ClientTransport) -> None:
     """The head leaves with the first piece."""
     written = 0
     for piece in answer.body:
@@ -112,7 +116,7 @@ async def _send_pieces(head: bytes, answer: Response, wire: Wire) -> None:
             written = 0
 
 
-async def _send_stream(answer: StreamResponse, wire: Wire, *, in_chunks: bool) -> None:
+async def _send_stream(answer: StreamResponse, wire: ClientTransport, *, in_chunks: bool) -> None:
     """In chunks, or for those who do not know them until the connection is closed."""
     await answer.stream(_Chunks(wire) if in_chunks else _Plain(wire))
     await wire.drain()
@@ -125,7 +129,7 @@ class _Plain:
 
     __slots__ = ("_wire",)
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ClientTransport) -> None:
         self._wire = wire
 
     async def send(self, data: bytes) -> None:

@@ -10,7 +10,7 @@ import time
 
 from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.connection import Connection
-from clusterregistry.apiserver.http.listener import Accepting, Places
+from clusterregistry.apiserver.http.listener import ConnectionLimit, Listener
 
 _DATE = "date: %a, %d %b %Y %H:%M:%S GMT"
 """In English, as HTTP wants it: nothing sets a locale in this process."""
@@ -36,7 +36,7 @@ class HttpServer:
 
     def __init__(self, handler: Handler, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self.handler = handler
-        self.places = Places(max_connections)
+        self.places = ConnectionLimit(max_connections)
         self.stopping = False
         self.buffer = memoryview(bytearray(_BUFFER))
         self.loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ class HttpServer:
 
     async def listen(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
         """Takes clients from a socket that listens already, and closes it at the end."""
-        self._accepting = Accepting(
+        self._accepting = Listener(
             listening,
             context=context,
             places=self.places,

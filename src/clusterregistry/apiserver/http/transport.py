@@ -79,7 +79,7 @@ HIGH_WATER = 64 * 1024
 """Bytes received and not yet used, above which the client is to pause."""
 
 
-class Wire:
+class ClientTransport:
     """One client, as requests and answers see it. Its connection tells it what happens (the ``on_`` methods)."""
 
     __slots__ = (

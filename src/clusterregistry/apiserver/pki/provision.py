@@ -20,7 +20,7 @@ WARN_CA = 180 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Ensured:
+class ProvisionResult:
     """What was done. ``made`` is for people, one line each; empty when everything was there."""
 
     made: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Ensured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class CertificateRequest:
     """What a server needs. ``names`` are those by which clients reach it; ``own`` is the operator's certificate."""
 
     layout: Layout
@@ -43,7 +43,7 @@ class Wanted:
     """Whether to write what clients verify ``own`` by."""
 
 
-def ensure(wanted: Wanted, clock: Callable[[], float] = time.time) -> Ensured:
+def provision(wanted: CertificateRequest, clock: Callable[[], float] = time.time) -> ProvisionResult:
     """Sees to the CA, the certificates and, when there is none, the kubeconfig. Idempotent.
 
     Raises CertificateError, and nothing else, for what is damaged, foreign, or cannot be written.
@@ -61,10 +61,10 @@ def ensure(wanted: Wanted, clock: Callable[[], float] = time.time) -> Ensured:
     if wanted.administrator and files.read(wanted.layout.kubeconfig) is None:
         _write_kubeconfig(wanted)
         made.append(f"{wanted.layout.kubeconfig} (kubeconfig of the administrator)")
-    return Ensured(tuple(made), tuple(warnings))
+    return ProvisionResult(tuple(made), tuple(warnings))
 
 
-def _ensured_certificates(wanted: Wanted, clock: Callable[[], float]) -> Store:
+def _ensured_certificates(wanted: CertificateRequest, clock: Callable[[], float]) -> Store:
     layout = wanted.layout
     store = _store(wanted, clock)
     if not store.in_order():
@@ -76,7 +76,7 @@ def _ensured_certificates(wanted: Wanted, clock: Callable[[], float]) -> Store:
     return store
 
 
-def _store(wanted: Wanted, clock: Callable[[], float]) -> Store:
+def _store(wanted: CertificateRequest, clock: Callable[[], float]) -> Store:
     layout = wanted.layout
     return Store(
         layout,
@@ -90,14 +90,14 @@ def _store(wanted: Wanted, clock: Callable[[], float]) -> Store:
 # What clients verify the server by ---------------------------------------------------------------------------------
 
 
-def _ensure_server_ca(wanted: Wanted, own: OwnCertificate) -> Ensured:
+def _ensure_server_ca(wanted: CertificateRequest, own: OwnCertificate) -> ProvisionResult:
     """Writes the authorities of the operator's certificate, when they are others than before."""
     path, authorities = wanted.layout.server_ca, own_certificate.server_authorities(own)
     warnings = authorities.warnings
     if authorities.until_renewal and wanted.administrator:
         warnings = (*warnings, _copies_break(own))
     if files.read(path) == authorities.pem:
-        return Ensured(warnings=warnings)
+        return ProvisionResult(warnings=warnings)
     try:
         files.make_directory(path.parent)
         files.write(path, authorities.pem, mode=files.PUBLIC)
@@ -105,11 +105,11 @@ def _ensure_server_ca(wanted: Wanted, own: OwnCertificate) -> Ensured:
         if wanted.administrator:
             raise
         # A server that keeps nothing on disk can do without.
-        return Ensured(warnings=(*warnings, f"{error}: {error.remedy}"))
-    return Ensured((f"{path} (what clients verify this server by)",), warnings)
+        return ProvisionResult(warnings=(*warnings, f"{error}: {error.remedy}"))
+    return ProvisionResult((f"{path} (what clients verify this server by)",), warnings)
 
 
-def _keep_server_ca(wanted: Wanted) -> None:
+def _keep_server_ca(wanted: CertificateRequest) -> None:
     """Once the operator's certificate is gone, what was handed out for it is the authority that counts now."""
     held = files.read(wanted.layout.server_ca)
     if wanted.own is not None or held is None:
@@ -119,7 +119,7 @@ def _keep_server_ca(wanted: Wanted) -> None:
         files.write(wanted.layout.server_ca, authority, mode=files.PUBLIC)
 
 
-def _authorities(wanted: Wanted) -> bytes:
+def _authorities(wanted: CertificateRequest) -> bytes:
     layout = wanted.layout
     return files.read(layout.server_ca if wanted.own is not None else layout.ca_certificate) or b""
 
@@ -127,27 +127,27 @@ def _authorities(wanted: Wanted) -> bytes:
 # The kubeconfig ------------------------------------------------------------------------------------------------------
 
 
-def refresh_kubeconfig(wanted: Wanted) -> Ensured:
+def refresh_kubeconfig(wanted: CertificateRequest) -> ProvisionResult:
     """Brings our kubeconfig up to date with address, certificate and authorities; an edited one is left alone.
 
     For a server that is listening: before that, a second server that cannot start would spoil the first one's file.
     """
     if not wanted.administrator:
-        return Ensured()
+        return ProvisionResult()
     layout = wanted.layout
     held = files.read(layout.kubeconfig)
     if held == _rendered(wanted):
-        return Ensured()
+        return ProvisionResult()
     if held is not None and files.digest(held) != files.load(layout.record).kubeconfig:
         if _leads_here(held, wanted):
-            return Ensured()
+            return ProvisionResult()
         warning = f"{layout.kubeconfig} was edited and does not lead to this server: remove it to get a new one"
-        return Ensured(warnings=(warning,))
+        return ProvisionResult(warnings=(warning,))
     _write_kubeconfig(wanted)
-    return Ensured(made=(f"{layout.kubeconfig} (brought up to date, for {wanted.server_url})",))
+    return ProvisionResult(made=(f"{layout.kubeconfig} (brought up to date, for {wanted.server_url})",))
 
 
-def _leads_here(held: bytes, wanted: Wanted) -> bool:
+def _leads_here(held: bytes, wanted: CertificateRequest) -> bool:
     """Whether a kubeconfig that somebody edited has our address and certificate, and trusts the server."""
     certificate = files.read(wanted.layout.admin_certificate) or b""
     if not kubeconfig.speaks_of(held, server_url=wanted.server_url, certificate=certificate):
@@ -159,14 +159,14 @@ def _leads_here(held: bytes, wanted: Wanted) -> bool:
     return any(own_certificate.verifies(own, each) for each in trusted)
 
 
-def _write_kubeconfig(wanted: Wanted) -> None:
+def _write_kubeconfig(wanted: CertificateRequest) -> None:
     layout, content = wanted.layout, _rendered(wanted)
     with files.exclusive(layout):
         files.write(layout.kubeconfig, content, mode=files.SECRET)
         files.save(layout.record, Record(files.load(layout.record).facts, files.digest(content)))
 
 
-def _rendered(wanted: Wanted) -> bytes:
+def _rendered(wanted: CertificateRequest) -> bytes:
     layout = wanted.layout
     return kubeconfig.render(
         server_url=wanted.server_url,
@@ -186,7 +186,7 @@ def _copies_break(own: OwnCertificate) -> str:
     )
 
 
-def leftovers(wanted: Wanted) -> tuple[str, ...]:
+def leftovers(wanted: CertificateRequest) -> tuple[str, ...]:
     """A warning for files of an authority or an administrator that a server with neither finds."""
     layout = wanted.layout
     authority = (layout.ca_key, layout.ca_certificate) if wanted.own is not None else ()

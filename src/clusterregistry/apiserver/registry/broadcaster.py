@@ -169,7 +169,7 @@ def encoded(options: ListOptions, encode: Encode, events: Iterable[Event]) -> It
             yield event.revision, encode(change.type, change.kv)
 
 
-class Hub:
+class Broadcaster:
     """All watchers of one resource."""
 
     def __init__(self, storage: Storage, prefix: str) -> None:

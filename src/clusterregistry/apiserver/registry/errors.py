@@ -17,7 +17,7 @@ LARGEST = 1536 * 1024 - 1024
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-class Refusals:
+class ResourceErrors:
     """Those of one resource, whose keys in the storage begin with ``prefix``."""
 
     def __init__(self, resource: Resource, prefix: str) -> None:

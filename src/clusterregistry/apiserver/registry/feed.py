@@ -13,7 +13,15 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Change, Encode, Hub, encoded
+from clusterregistry.apiserver.registry.broadcaster import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Broadcaster,
+    Change,
+    Encode,
+    encoded,
+)
 from clusterregistry.apiserver.registry.errors import api_error
 from clusterregistry.apiserver.registry.list import ListOptions, selected
 from clusterregistry.apiserver.registry.store import Store
@@ -24,7 +32,7 @@ from clusterregistry.apiserver.storage.object_bytes import at_revision, name_of,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class Delivery:
     """What comes next in a watch. Once it is sent, the client has seen everything up to ``revision``.
 
     ``unmarked``: the last frames do not tell that revision though the client should learn it.
@@ -57,7 +65,7 @@ class Feed(Protocol):
         """The beginning is over: the client has seen everything up to a revision."""
         ...
 
-    async def coming(self, waited: Sequence[Any]) -> Coming:
+    async def coming(self, waited: Sequence[Any]) -> Delivery:
         """What to send for what the watcher has collected. Raises APIError."""
         ...
 
@@ -72,7 +80,7 @@ class WholeFeed:
     def __init__(  # noqa: PLR0913 - all but two by keyword
         self,
         store: Store,
-        hub: Hub,
+        hub: Broadcaster,
         *,
         options: ListOptions,
         encode: Encode,
@@ -103,12 +111,12 @@ class WholeFeed:
     def begun(self, seen: int) -> None:
         self.watcher.seen = seen
 
-    async def coming(self, waited: Sequence[Frame]) -> Coming:
+    async def coming(self, waited: Sequence[Frame]) -> Delivery:
         watcher = self.watcher
         frames = [frame for frame in waited if frame[0] > watcher.seen]
         if frames:
             watcher.seen = frames[-1][0]
-        return Coming(frames=frames, revision=self._hub.told(watcher, self._store.storage.revision))
+        return Delivery(frames=frames, revision=self._hub.told(watcher, self._store.storage.revision))
 
     def leave(self) -> None:
         self._stop_listening()
@@ -123,7 +131,7 @@ def too_old(requested: int, oldest: int) -> errors.APIError:
 _by_revision = attrgetter("revision")
 
 
-class PartialView:
+class VisibleSet:
     """The objects that a client has been told of. Whatever happens to rights, it is told nothing twice.
 
     Changes come in an order in which the client can be cut off anywhere and resume: by the revision of what it saw
@@ -211,11 +219,11 @@ class FilteredFeed:
     """One client's own frames, made of events when they are about to be sent."""
 
     def __init__(
-        self, store: Store, hub: Hub, *, options: ListOptions, encode: Encode, on_overflow: Callable[[], None]
+        self, store: Store, hub: Broadcaster, *, options: ListOptions, encode: Encode, on_overflow: Callable[[], None]
     ) -> None:
         self._store, self._hub = store, hub
         self._visible, self._encode = options.visible, encode
-        self._view = PartialView(options)
+        self._view = VisibleSet(options)
         self._seen = 0
         self._awaited = 0
         """From where a client resumes that has seen more elsewhere than is known here yet; 0: there is nothing such."""
@@ -266,10 +274,10 @@ class FilteredFeed:
     def begun(self, seen: int) -> None:
         self._seen = seen
 
-    async def coming(self, waited: Sequence[Event]) -> Coming:
+    async def coming(self, waited: Sequence[Event]) -> Delivery:
         events, revision = await self._settled(list(waited))
         if revision < self._awaited:
-            return Coming(frames=(), revision=revision)
+            return Delivery(frames=(), revision=revision)
         if self._awaited:
             await self._begin()
         events = [event for event in events if event.revision > self._seen]
@@ -280,7 +288,7 @@ class FilteredFeed:
             self._turned = False
             changes = list(self._view.changes(events))
         self._seen = max(self._seen, revision)
-        return Coming(frames=self._frames(changes), revision=revision, unmarked=turned)
+        return Delivery(frames=self._frames(changes), revision=revision, unmarked=turned)
 
     async def _turning(self, revision: int) -> list[Change]:
         page = await self._everything(revision)

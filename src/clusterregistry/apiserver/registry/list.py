@@ -21,7 +21,7 @@ from clusterregistry.apimachinery.meta.field_selectors import FieldSelector
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
 from clusterregistry.apiserver.registry.errors import TOO_OLD, api_error
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Visible
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.apiserver.storage.interface import KeyValue, Page
@@ -59,7 +59,7 @@ class ListOptions:
     timeout_seconds: int | None = None
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None
-    visible: Visible = EVERYTHING
+    visible: ObjectFilter = EVERYTHING
     """Which objects exist for this client, before anything is selected."""
 
     @property
@@ -203,7 +203,7 @@ async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: in
     return found
 
 
-async def visible_page(page: Page, visible: Visible, *, limit: int = 0) -> Page:
+async def visible_page(page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
     """A page of all objects as if only those existed that the client may see. Raises StorageError.
 
     Rights are those of after the page's revision: a watch from there on must have missed no change of them.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Visible(Protocol):
+class ObjectFilter(Protocol):
     """What one client may see of one resource, now and whenever that changes."""
 
     def names(self) -> frozenset[str] | None:
@@ -52,4 +52,4 @@ def _nothing_to_end() -> None:
     pass
 
 
-EVERYTHING: Visible = Everything()
+EVERYTHING: ObjectFilter = Everything()

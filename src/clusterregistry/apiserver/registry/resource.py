@@ -124,7 +124,7 @@ class Resource(Definition):
     storage_version: str
     strategy: Strategy
     status_strategy: Strategy | None = None
-    answered_when_seen: bool = False
+    read_your_writes: bool = False
     """Whether a write is answered only once this server has seen it, on any storage: for what it acts on itself."""
 
     @property

@@ -23,12 +23,12 @@ from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.names import generate_name
 from clusterregistry.apiserver.registry import deletion
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
-from clusterregistry.apiserver.registry.errors import LARGEST, Refusals, api_error
+from clusterregistry.apiserver.registry.errors import LARGEST, ResourceErrors, api_error
 from clusterregistry.apiserver.registry.label_index import LabelIndex
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.strategy import Admit, Strategy
 from clusterregistry.apiserver.registry.uid import new_uid
-from clusterregistry.apiserver.registry.worker_pool import LARGE, beside_the_loop
+from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import Finding
 from clusterregistry.apiserver.storage.errors import (
@@ -104,14 +104,14 @@ class Store:
         self.corrupt: Mapping[str, Finding] = {} if corrupt is None else corrupt
         self.prefix = interface.prefix_of(resource.group, resource.plural)
         self.labels = LabelIndex(storage, self.prefix)
-        self._refusals = Refusals(resource, self.prefix)
+        self._refusals = ResourceErrors(resource, self.prefix)
         self._now = now
 
     # Reading
 
-    def at_hand(self, name: str) -> KeyValue | None:
+    def get_cached(self, name: str) -> KeyValue | None:
         """The object as of now, if that is known without waiting; None says nothing, and ``get`` knows."""
-        return self.storage.at_hand(self.prefix + name)
+        return self.storage.get_cached(self.prefix + name)
 
     async def get(self, name: str, *, any_version: bool = False) -> KeyValue:
         """The object as of now, or with ``any_version`` as this server knows it, storage or no storage.
@@ -169,7 +169,7 @@ class Store:
             if size <= LARGE:
                 self._check_new(obj, warn=warn)
             else:
-                await beside_the_loop(partial(self._check_new, obj, warn=warn), size=size)
+                await run_in_worker(partial(self._check_new, obj, warn=warn), size=size)
             kv = await self._insert(obj, dry_run=dry_run)
             if kv is not None:
                 return kv
@@ -214,7 +214,7 @@ class Store:
 
     def _written(self, key: str, value: bytes, revision: int) -> KeyValue:
         """An object that was written, as it is served: the one that memory has, if it has heard of it."""
-        known = self.storage.peek(key)
+        known = self.storage.get_stale(key)
         return known if known and known.revision == revision else presented(KeyValue(key, value, revision))
 
     async def _settle(self, revision: int) -> None:
@@ -222,7 +222,7 @@ class Store:
 
         A store that others write to tells of one's own writes a little later. It stays written when that takes long.
         """
-        if self.resource.answered_when_seen:
+        if self.resource.read_your_writes:
             with contextlib.suppress(StorageError):
                 await self.storage.wait_for(revision)
 
@@ -265,7 +265,7 @@ class Store:
         remembered = None if dry_run else self._remembered(name)
         for _ in range(_ATTEMPTS):
             take_back()
-            kv = remembered or self.at_hand(name) or await self._stored(self.storage.get(self.prefix + name))
+            kv = remembered or self.get_cached(name) or await self._stored(self.storage.get(self.prefix + name))
             if kv is None:
                 if not (create or strategy.allow_create_on_update):
                     raise self.not_found(name)
@@ -294,7 +294,7 @@ class Store:
 
         As kube-apiserver does: nearly always nobody else has written meanwhile, and if so, the storage says it.
         """
-        return None if self.storage.sole_writer else self.storage.peek(self.prefix + name)
+        return None if self.storage.sole_writer else self.storage.get_stale(self.prefix + name)
 
     async def _changed(  # noqa: PLR0913 - all but two by keyword
         self, kv: KeyValue, change: Change, *, strategy: Strategy, warn: Warn, admit: Admit | None, size: int
@@ -305,14 +305,14 @@ class Store:
         if size <= LARGE:
             obj, old = self._wanted(kv, change, strategy=strategy)
         else:
-            obj, old = await beside_the_loop(partial(self._wanted, kv, change, strategy=strategy), size=size)
+            obj, old = await run_in_worker(partial(self._wanted, kv, change, strategy=strategy), size=size)
         if admit:
             await admit(obj, old)
         if size <= LARGE:
             self._check_changed(obj, old, strategy=strategy, warn=warn)
         else:
             check = partial(self._check_changed, obj, old, strategy=strategy, warn=warn)
-            await beside_the_loop(check, size=size)
+            await run_in_worker(check, size=size)
         return obj
 
     def _wanted(self, kv: KeyValue, change: Change, *, strategy: Strategy) -> tuple[Object, Object]:
@@ -335,7 +335,7 @@ class Store:
         size: int,
     ) -> KeyValue | None:
         """The object that was made; None when another one was made first."""
-        obj = await beside_the_loop(partial(change, None), size=size)
+        obj = await run_in_worker(partial(change, None), size=size)
         metadata = obj["metadata"]
         if metadata.get("uid"):
             raise self._refusals.another_uid(name, wanted=metadata["uid"], found="")
@@ -344,7 +344,7 @@ class Store:
         self._prepare_for_create(obj)
         if admit:
             await admit(obj, None)
-        await beside_the_loop(partial(self._check_new, obj, warn=warn), size=size)
+        await run_in_worker(partial(self._check_new, obj, warn=warn), size=size)
         if before is not None:
             await before()
         return await self._insert(obj, dry_run=dry_run)
@@ -423,7 +423,7 @@ class Store:
         """
         remembered = None if options.dry_run else self._remembered(name)
         for _ in range(_ATTEMPTS):
-            kv = remembered or self.at_hand(name) or await self._present(name)
+            kv = remembered or self.get_cached(name) or await self._present(name)
             if kv is None:
                 raise self.not_found(name)
             if isinstance(kv, CorruptObject):

@@ -22,7 +22,7 @@ _pool = ThreadPoolExecutor(2, "worker")
 """Few, since what is decoded can take many times the memory of the body, and more of them would not be faster."""
 
 
-async def beside_the_loop(work: Callable[[], T], *, size: int) -> T:
+async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
     """What the work returns or raises. ``size`` is that of what is worked on: small work is done at once.
 
     Work whose request was given up is done to its end once it has begun.
@@ -32,7 +32,7 @@ async def beside_the_loop(work: Callable[[], T], *, size: int) -> T:
     return await asyncio.get_running_loop().run_in_executor(_pool, work)
 
 
-class Room:
+class FairLimiter:
     """Places for large requests, from when their bodies are decoded to when they are answered.
 
     What a body of three megabytes is decoded to can take eighty. Those that wait have their bodies only. Users have
@@ -71,5 +71,5 @@ class Room:
         self._free += 1
 
 
-LARGE_REQUESTS = Room(3)
+LARGE_REQUESTS = FairLimiter(3)
 """For all of this process: two that are worked on, and one that waits for its storage or its authorizer."""

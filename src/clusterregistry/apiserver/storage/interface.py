@@ -100,10 +100,10 @@ class Storage(Protocol):
     async def wait_for(self, revision: int) -> None:
         """Returns once ``revision`` is seen. Raises RevisionInFuture when it does not come in a few seconds."""
 
-    def at_hand(self, key: str) -> KeyValue | None:
+    def get_cached(self, key: str) -> KeyValue | None:
         """The key as of now, if that is known without waiting; None says nothing, and ``get`` knows. Never raises."""
 
-    def peek(self, key: str) -> KeyValue | None:
+    def get_stale(self, key: str) -> KeyValue | None:
         """The key as this store remembers it, which may be old by now; None says nothing. Never raises."""
 
     async def get(self, key: str) -> KeyValue | None:

@@ -17,7 +17,7 @@ async def committed_by_now(storage: Storage) -> int:
     return await storage.current_revision() if known is None else known
 
 
-class SeenRevision:
+class RevisionWaiter:
     """How far a store has come, and those who wait for it to come further."""
 
     def __init__(self, value: int) -> None:

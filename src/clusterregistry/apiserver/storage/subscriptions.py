@@ -10,7 +10,7 @@ from clusterregistry.apiserver.storage.interface import Event, Interrupted, Prog
 _log = logging.getLogger(__name__)
 
 
-class Publisher:
+class Subscriptions:
     """The subscribers of one store, grouped by prefix so that events are filtered once for all of a group.
 
     Subscribing and closing take constant time, and both may happen while events are handed out: who

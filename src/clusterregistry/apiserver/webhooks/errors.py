@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusterregistry.apimachinery.operator_error import StartupProblem
+from clusterregistry.apimachinery.operator_error import OperatorError
 
 
 class CallFailed(Exception):  # noqa: N818 - the name says it
@@ -24,7 +24,7 @@ class CallFailed(Exception):  # noqa: N818 - the name says it
         self.status = status
 
 
-class ConfigFileError(StartupProblem):
+class ConfigFileError(OperatorError):
     """A configuration file with everything that is wrong in it; ``whom`` it is about, such as ``the webhook``."""
 
     def __init__(self, path: Path, mistakes: Sequence[str], *, whom: str) -> None:

@@ -7,7 +7,7 @@ import logging
 _log = logging.getLogger(__name__)
 
 
-class State:
+class HealthState:
     """Of one whom we call. ``consequence`` says what it means to users when it fails.
 
     ``at_first`` is the problem until the first call, for those who must have answered once.

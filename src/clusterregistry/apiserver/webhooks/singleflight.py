@@ -15,7 +15,7 @@ MAX_UNDER_WAY = 1000
 """Questions at a time. Beyond, a question fails at once: strangers must not be able to pile them up."""
 
 
-class Questions(Generic[Key, Value]):
+class SingleFlight(Generic[Key, Value]):
     """Asks by key. A question goes on when the one who asked first does not wait any more."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Answers(Generic[Key, Value]):
+class TTLCache(Generic[Key, Value]):
     """Values by key, each until its time. The oldest makes room when there are too many.
 
     Keep answers that strangers can provoke apart from the others: they would push those out.

@@ -119,7 +119,7 @@ _BARE_HINTS = tuple((hint, look) for hint, look in _HINTS if hint in ("LS0tLS1CR
 """Of what may stand in text that is base64 as a whole: all other patterns need other letters."""
 
 
-def credential_in(text: str) -> str:
+def find_credential(text: str) -> str:
     """What kind of credential ``text`` holds by its looks, empty for none. Looks also into text that is base64."""
     return _by_looks(text) or _by_content(text)
 

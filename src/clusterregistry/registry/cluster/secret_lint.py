@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.credentials import names_credential
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
-from clusterregistry.registry.cluster.credential_patterns import SHORTEST, credential_in, finder_for
+from clusterregistry.registry.cluster.credential_patterns import SHORTEST, find_credential, finder_for
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds the whole object once more: what is wrong in it is reported where it belongs, if it is still there."""
@@ -116,10 +116,10 @@ def _by_keys(spec: Any, seen: Collection[str] = ()) -> Iterator[Finding]:
                     yield Finding(path, what)
 
 
-@remembered(256, longest=32 * 1024)
+@bounded_cache(256, longest=32 * 1024)
 def _in_bundle(text: str) -> str:
     """What validation refuses, such as a key, is left to it. Cached as there: a fleet shares few authorities."""
-    return "" if ca_bundle_error(text) else credential_in(text)
+    return "" if ca_bundle_error(text) else find_credential(text)
 
 
 _Place = tuple[Any, str | int]
@@ -151,7 +151,7 @@ def _rendered(place: _Place) -> str:
 
 def _shown(key: str) -> str:
     """A key as a path has it."""
-    return "[masked]" if credential_in(key) else key
+    return "[masked]" if find_credential(key) else key
 
 
 def _config_keys(spec: Any) -> list[Any]:

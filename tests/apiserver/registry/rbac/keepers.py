@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.endpoints.request_scope import ownerships
-from clusterregistry.apiserver.registry.rbac.bootstrap import Keeper
-from clusterregistry.apiserver.registry.rbac.controller import kept_up
+from clusterregistry.apiserver.endpoints.request_scope import field_managers
+from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter
+from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.store import Store
@@ -23,19 +23,21 @@ NOW = "2026-01-02T03:04:05Z"
 
 @dataclass(frozen=True)
 class Keepers:
-    roles: Keeper
-    bindings: Keeper
+    roles: ServerWriter
+    bindings: ServerWriter
 
 
 @asynccontextmanager
 async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
     async with AsyncExitStack() as stack:
 
-        async def keeper(resource: Resource) -> Keeper:
+        async def keeper(resource: Resource) -> ServerWriter:
             cacher = await Cacher.open(storage, interface.prefix_of(resource.group, resource.plural), present=presented)
             stack.push_async_callback(cacher.close)
             store = Store(resource, cacher, now=lambda: NOW)
-            return Keeper(store=store, ownership=ownerships(resource, resource.versions[0], now=lambda: NOW)[""])
+            return ServerWriter(
+                store=store, field_manager=field_managers(resource, resource.versions[0], now=lambda: NOW)[""]
+            )
 
         yield Keepers(await keeper(cluster_role_resource()), await keeper(cluster_role_binding_resource()))
 
@@ -43,5 +45,5 @@ async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
 @asynccontextmanager
 async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Keepers]:
     """One server's worth of upkeep."""
-    async with keepers(storage) as kept, kept_up(policy, roles=kept.roles, bindings=kept.bindings):
+    async with keepers(storage) as kept, run_controllers(policy, roles=kept.roles, bindings=kept.bindings):
         yield kept

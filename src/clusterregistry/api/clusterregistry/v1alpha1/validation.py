@@ -10,7 +10,7 @@ import socket
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from clusterregistry.apimachinery.bounded_cache import remembered
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.credentials import is_private_key
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.base64_text import content_of
@@ -76,7 +76,7 @@ def server_address_error(address: str) -> str:
     return "must be a host, host:port, IP, IP:port ([IP]:port for IPv6) or an http or https URL"
 
 
-@remembered(1024)
+@bounded_cache(1024)
 def client_cidr_error(cidr: str) -> str:
     """Why ``cidr`` is no range of addresses; empty when it is one. Host bits may be set, as Go allows."""
     address, _, bits = cidr.partition("/")
@@ -86,7 +86,7 @@ def client_cidr_error(cidr: str) -> str:
     return "must be a CIDR, such as 10.0.0.0/8 or 2001:db8::/32"
 
 
-@remembered(256, longest=32 * 1024)
+@bounded_cache(256, longest=32 * 1024)
 def ca_bundle_error(bundle: str) -> str:
     """Why ``bundle`` is no certificate authority; empty when it may be one.
 

@@ -13,7 +13,7 @@ from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
 from clusterregistry.apiserver.authn.oidc.issuer import Issuer, KeySet
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.webhooks.ttl_cache import Answers
+from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ class IssuedTokens:
     def __init__(self, settings: IssuerSettings, issuer: Issuer, *, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._issuer, self._clock = settings, issuer, clock
         self._keys = issuer.keys
-        self._users: Answers[bytes, User] = Answers(MAX_REMEMBERED, clock=clock)
-        self._logged: Answers[str, bool] = Answers(64)
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._logged: TTLCache[str, bool] = TTLCache(64)
 
     def user_of(self, token: str) -> User | Awaitable[User | None] | None:
         if not usable(token):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.health_state import State
-from clusterregistry.apiserver.webhooks.singleflight import Questions
+from clusterregistry.apiserver.webhooks.health_state import HealthState
+from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
 from clusterregistry.apiserver.webhooks.transport import Call, Caller
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ class Issuer:
         self._settings, self._caller, self._clock, self._sleep = settings, caller, clock, sleep
         self._keys_url = ""
         self._fetched_at = float("-inf")
-        self._questions: Questions[str, None] = Questions()
+        self._questions: SingleFlight[str, None] = SingleFlight()
         self._finding: asyncio.Task[None] | None = None
-        self._state = State(
+        self._state = HealthState(
             f"the OpenID Connect issuer {settings.url}",
             consequence="only tokens signed with keys known before are good",
         )

@@ -16,7 +16,7 @@ from clusterregistry.api.clusterregistry import GROUP as CLUSTERS_GROUP
 from clusterregistry.api.rbac import GROUP
 from clusterregistry.api.rbac.v1 import VERSION
 from clusterregistry.api.rbac.v1.types import CLUSTER_ROLE_BINDING_KIND, CLUSTER_ROLE_KIND
-from clusterregistry.apimachinery.fieldmanager.field_manager import Ownership
+from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, MASTERS
 from clusterregistry.apiserver.authz.rbac.coverage import compacted, not_covered
@@ -182,11 +182,11 @@ def _unheard(_text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class ServerWriter:
     """The objects of one kind. All methods but ``seen`` raise APIError when the storage cannot answer."""
 
     store: Store
-    ownership: Ownership
+    field_manager: FieldManager
 
     async def seen(self) -> dict[str, Object]:
         """All objects by name, as far as this server has seen: from memory."""
@@ -195,7 +195,7 @@ class Keeper:
 
     async def create(self, obj: Object, *, manager: str) -> None:
         """Raises 409 for one that is there."""
-        self.ownership.record_update(None, obj, manager=manager)
+        self.field_manager.record_update(None, obj, manager=manager)
         await self.store.create(obj, dry_run=False, warn=_unheard)
 
     async def change(self, name: str, change: Change, *, manager: str) -> None:
@@ -205,7 +205,7 @@ class Keeper:
             if old is None:
                 raise self.store.not_found(name)
             obj = change({**old, "metadata": {**old["metadata"]}})
-            self.ownership.record_update(old, obj, manager=manager)
+            self.field_manager.record_update(old, obj, manager=manager)
             return obj
 
         await self.store.update(name, changed, strategy=self.store.resource.strategy, dry_run=False, warn=_unheard)
@@ -224,14 +224,14 @@ _ATTEMPTS = 100
 """Others would have to remove and make an object anew each time."""
 
 
-async def ensure_defaults(*, roles: Keeper, bindings: Keeper) -> None:
+async def ensure_defaults(*, roles: ServerWriter, bindings: ServerWriter) -> None:
     """Raises APIError when the storage cannot be written."""
     await _ensure_all(roles, default_roles(), repaired_role)
     await _remove_bindings_of_other_roles(bindings)
     await _ensure_all(bindings, default_bindings(), repaired_binding)
 
 
-async def assume_defaults(policy: Policy, *, roles: Keeper, bindings: Keeper) -> None:
+async def assume_defaults(policy: Policy, *, roles: ServerWriter, bindings: ServerWriter) -> None:
     """Has the policy know of the default objects that are missing, when they cannot be written."""
     there = await roles.seen()
     for role in default_roles():
@@ -243,7 +243,7 @@ async def assume_defaults(policy: Policy, *, roles: Keeper, bindings: Keeper) ->
             policy.set_binding(binding["metadata"]["name"], Binding.from_wire(binding), revision=0)
 
 
-async def _ensure_all(keeper: Keeper, wanted: Sequence[Object], repaired: Repaired) -> None:
+async def _ensure_all(keeper: ServerWriter, wanted: Sequence[Object], repaired: Repaired) -> None:
     results = await asyncio.gather(
         *(_ensure(keeper, each, repaired=repaired) for each in wanted), return_exceptions=True
     )
@@ -252,7 +252,7 @@ async def _ensure_all(keeper: Keeper, wanted: Sequence[Object], repaired: Repair
             raise result
 
 
-async def _ensure(keeper: Keeper, wanted: Object, *, repaired: Repaired) -> None:
+async def _ensure(keeper: ServerWriter, wanted: Object, *, repaired: Repaired) -> None:
     """Repairs or creates one object, whatever others do to it meanwhile.
 
     One that is stored and cannot be read is left for a person to delete. The log has named it. So is one that cannot
@@ -270,7 +270,7 @@ async def _ensure(keeper: Keeper, wanted: Object, *, repaired: Repaired) -> None
             return
 
 
-async def _repair(keeper: Keeper, name: str, change: Change) -> None:
+async def _repair(keeper: ServerWriter, name: str, change: Change) -> None:
     try:
         await keeper.change(name, change, manager=MANAGER)
     except APIError as error:
@@ -280,7 +280,7 @@ async def _repair(keeper: Keeper, name: str, change: Change) -> None:
         _log.error("what is stored under %r cannot be repaired: %s. What to do: delete it, and start anew", key, error)
 
 
-async def _remove_bindings_of_other_roles(bindings: Keeper) -> None:
+async def _remove_bindings_of_other_roles(bindings: ServerWriter) -> None:
     """The role of a binding cannot be changed: one of a default name and another role has to go first."""
     there = await bindings.seen()
     for wanted in default_bindings():

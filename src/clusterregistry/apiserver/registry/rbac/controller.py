@@ -12,8 +12,8 @@ from clusterregistry.api.rbac.v1.validation import aggregation_errors
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.label_selector_objects import label_selector
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.registry.rbac.bootstrap import Keeper, assume_defaults, ensure_defaults
-from clusterregistry.apiserver.registry.rbac.policy_informer import feed
+from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter, assume_defaults, ensure_defaults
+from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_informer
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event
 
@@ -36,10 +36,10 @@ _REMEDY = "What to do: correct the role, or one that it is made of, or delete it
 _log = logging.getLogger(__name__)
 
 
-class Aggregating:
+class AggregationController:
     """The controller. It listens from when it is made until ``close``."""
 
-    def __init__(self, roles: Keeper) -> None:
+    def __init__(self, roles: ServerWriter) -> None:
         self._roles = roles
         self._changed = asyncio.Event()
         self._refused: dict[str, str] = {}
@@ -139,14 +139,14 @@ _BETWEEN_ATTEMPTS = 5.0
 
 
 @contextlib.asynccontextmanager
-async def kept_up(policy: Policy, *, roles: Keeper, bindings: Keeper) -> AsyncIterator[None]:
+async def run_controllers(policy: Policy, *, roles: ServerWriter, bindings: ServerWriter) -> AsyncIterator[None]:
     """A policy that knows all roles and bindings, the default ones included, within the block.
 
     A storage that cannot be written now keeps nobody from starting: the default roles count all the same, and are
     written as soon as that is possible. Raises StorageError when it cannot even be read.
     """
-    end_feeding = await feed(policy, roles=roles.store, bindings=bindings.store)
-    aggregating = Aggregating(roles)
+    end_feeding = await run_policy_informer(policy, roles=roles.store, bindings=bindings.store)
+    aggregating = AggregationController(roles)
     written = await _written_at_start(aggregating, roles=roles, bindings=bindings)
     if not written or roles.store.corrupt or bindings.store.corrupt:
         await assume_defaults(policy, roles=roles, bindings=bindings)
@@ -161,7 +161,7 @@ async def kept_up(policy: Policy, *, roles: Keeper, bindings: Keeper) -> AsyncIt
         end_feeding()
 
 
-async def _written_at_start(aggregating: Aggregating, *, roles: Keeper, bindings: Keeper) -> bool:
+async def _written_at_start(aggregating: AggregationController, *, roles: ServerWriter, bindings: ServerWriter) -> bool:
     try:
         async with asyncio.timeout(_AT_START):
             await ensure_defaults(roles=roles, bindings=bindings)
@@ -172,7 +172,9 @@ async def _written_at_start(aggregating: Aggregating, *, roles: Keeper, bindings
     return True
 
 
-async def _keep_up(aggregating: Aggregating, *, roles: Keeper, bindings: Keeper, written: bool) -> None:
+async def _keep_up(
+    aggregating: AggregationController, *, roles: ServerWriter, bindings: ServerWriter, written: bool
+) -> None:
     while not written:
         await asyncio.sleep(_BETWEEN_ATTEMPTS)
         with contextlib.suppress(APIError, StorageError):

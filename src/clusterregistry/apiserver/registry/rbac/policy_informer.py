@@ -26,7 +26,7 @@ _Defaults = Callable[[], Sequence[Object]]
 _log = logging.getLogger(__name__)
 
 
-async def feed(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[], None]:
+async def run_policy_informer(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[], None]:
     """Fills the policy and keeps it up from then on; gives what ends that. Raises StorageError."""
 
     def take_role(name: str, role: Object, revision: int) -> None:

@@ -86,7 +86,7 @@ def cluster_role_resource() -> Resource:
         strategy=ClusterRoleStrategy(),
         names=PATH_SEGMENTS,
         native=True,
-        answered_when_seen=True,
+        read_your_writes=True,
     )
 
 
@@ -177,5 +177,5 @@ def cluster_role_binding_resource() -> Resource:
         strategy=ClusterRoleBindingStrategy(),
         names=PATH_SEGMENTS,
         native=True,
-        answered_when_seen=True,
+        read_your_writes=True,
     )

@@ -21,8 +21,8 @@ from clusterregistry.apiserver.storage.interface import (
     Storage,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, SeenRevision, committed_by_now
-from clusterregistry.apiserver.storage.subscriptions import Publisher
+from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter, committed_by_now
+from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 Present = Callable[[KeyValue], KeyValue]
 """Makes of a key-value as the store has it the one that is kept and handed out. Raises CorruptObject."""
@@ -52,7 +52,7 @@ class Cacher:
     """
 
     sole_writer: bool
-    """Whether memory never lags behind an answered write. ``peek`` then is as good as ``get``."""
+    """Whether memory never lags behind an answered write. ``get_stale`` then is as good as ``get``."""
 
     def __init__(
         self, backend: Storage, prefix: str, *, recent: RecentEvents, present: Present, present_own: Present
@@ -65,9 +65,9 @@ class Cacher:
         self.sole_writer = backend.sole_writer
         self._snapshot = Snapshot()
         self.corrupt = CorruptObjects()
-        self._seen = SeenRevision(0)
+        self._seen = RevisionWaiter(0)
         self._loaded = 0
-        self._publisher = Publisher(prefix)
+        self._publisher = Subscriptions(prefix)
         self._early: list[Event] | None = []
         self._closed = False
         self._reloading: asyncio.Task[None] | None = None
@@ -110,11 +110,11 @@ class Cacher:
     def known_revision(self) -> int | None:
         return self._backend.known_revision()
 
-    def peek(self, key: str) -> KeyValue | None:
+    def get_stale(self, key: str) -> KeyValue | None:
         """As the port says. Where ``sole_writer`` is true it is as good as ``get``."""
         return self._snapshot.items.get(key)
 
-    def at_hand(self, key: str) -> KeyValue | None:
+    def get_cached(self, key: str) -> KeyValue | None:
         return self._snapshot.items.get(key) if self._is_complete() else None
 
     async def get(self, key: str) -> KeyValue | None:
@@ -186,14 +186,14 @@ class Cacher:
         self._check_open()
         self._own[key] = value
         try:
-            return await self._backend.update(key, value, expected=expected, known=known or self.peek(key))
+            return await self._backend.update(key, value, expected=expected, known=known or self.get_stale(key))
         except BaseException:
             self._own.pop(key, None)
             raise
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()
-        return await self._backend.delete(key, expected=expected, known=known or self.peek(key))
+        return await self._backend.delete(key, expected=expected, known=known or self.get_stale(key))
 
     def subscribe(
         self,

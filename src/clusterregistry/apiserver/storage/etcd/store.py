@@ -22,9 +22,9 @@ from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, Range
 from clusterregistry.apiserver.storage.etcd.lineage import Lineage, Restored
 from clusterregistry.apiserver.storage.etcd.reader import Reader
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
-from clusterregistry.apiserver.storage.etcd.watch_loop import Follower
+from clusterregistry.apiserver.storage.etcd.watch_loop import WatchLoop
 from clusterregistry.apiserver.storage.etcd.writer import Writer
-from clusterregistry.apiserver.storage.etcd.writer_lease import Claim
+from clusterregistry.apiserver.storage.etcd.writer_lease import WriterLease
 from clusterregistry.apiserver.storage.interface import (
     Event,
     Interrupted,
@@ -34,8 +34,8 @@ from clusterregistry.apiserver.storage.interface import (
     Sink,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, SeenRevision
-from clusterregistry.apiserver.storage.subscriptions import Publisher
+from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
+from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 _COMPACTED = INTERNAL + "compacted"
 """Under this key replicas agree on how far history is forgotten."""
@@ -61,11 +61,11 @@ class EtcdStorage:
         self._restored = ""
         """Why what we have heard of counts no longer; empty when it does."""
         self._endpoints = Endpoints(settings, Lineage(self._note_restored))
-        self._claim = Claim(self._endpoints, self._range, listens=lambda: not self._follower.problem)
+        self._claim = WriterLease(self._endpoints, self._range, listens=lambda: not self._follower.problem)
         self._reader = Reader(self._endpoints, self._range)
         self._writer = Writer(self._endpoints, self._range, self._claim)
-        self._publisher = Publisher()
-        self._seen = SeenRevision(0)
+        self._publisher = Subscriptions()
+        self._seen = RevisionWaiter(0)
         self._newest_event = 0
         self._begun = 0
         """Since which revision we have heard of everything."""
@@ -73,7 +73,7 @@ class EtcdStorage:
         """After etcd was restored: what is older than the one is not known to be of this past, and what lies between
         the present and the other was of the past that is gone."""
         self._names: set[str] = set()
-        self._follower = Follower(self._endpoints, self._range.bounds(""), listener=self)
+        self._follower = WatchLoop(self._endpoints, self._range.bounds(""), listener=self)
         self._running: list[asyncio.Task[None]] = []
         self._touched, self._touching = 0, asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
@@ -131,11 +131,11 @@ class EtcdStorage:
             return max(self._writer.answered, self._claim.revision)
         return None
 
-    def at_hand(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
+    def get_cached(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
         """Nothing is: that is what caches are for."""
         return None
 
-    def peek(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
+    def get_stale(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
         """Nothing is remembered."""
         return None
 

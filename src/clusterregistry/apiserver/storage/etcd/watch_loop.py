@@ -47,7 +47,7 @@ class Wanted:
         return messages.WatchRequest(create_request={**keys, **asked})
 
 
-class Telling:
+class EventAssembler:
     """Makes whole revisions of what etcd answers to one watch."""
 
     def __init__(self, wanted: Wanted) -> None:
@@ -79,7 +79,7 @@ async def answers(stream: Stream, wanted: Wanted, *, quiet: float) -> AsyncGener
     When nothing is heard for ``quiet`` seconds, or the watch ends, that is an RpcError. Raises RevisionCompacted. Ends
     the stream when it is closed itself.
     """
-    telling = Telling(wanted)
+    telling = EventAssembler(wanted)
     try:
         while True:
             try:
@@ -144,7 +144,7 @@ class Listener(Protocol):
         """Raises Restored if etcd's past is not the one that was told; ``last`` is the last event of it, if any."""
 
 
-class Follower:
+class WatchLoop:
     """One watch on all keys of a range, for as long as the process lives."""
 
     def __init__(self, endpoints: Endpoints, keys: tuple[bytes, bytes], *, listener: Listener) -> None:
@@ -210,7 +210,7 @@ class Follower:
             await self._listener.verify(self._last)
         wanted = Wanted(after=self._after, keys=self._keys, from_next=self._from_next and not self._opened.is_set())
         stream = self._stream = await member.watch(metadata, wanted.request())
-        self._listen(stream, Telling(wanted), member)
+        self._listen(stream, EventAssembler(wanted), member)
         asking = asyncio.create_task(self._keep_asking(stream))
         try:
             raise await stream.wait_for_end()
@@ -219,7 +219,7 @@ class Follower:
             asking.cancel()
             stream.cancel()
 
-    def _listen(self, stream: Stream, telling: Telling, member: Member) -> None:
+    def _listen(self, stream: Stream, telling: EventAssembler, member: Member) -> None:
         """Has each answer dealt with as it comes. Nobody waits for it: that would cost more than what is done then."""
         loop = asyncio.get_running_loop()
         self._heard = loop.time()

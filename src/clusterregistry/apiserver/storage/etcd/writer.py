@@ -22,7 +22,7 @@ from clusterregistry.apiserver.storage.errors import (
 from clusterregistry.apiserver.storage.etcd import errors, messages
 from clusterregistry.apiserver.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, TOUCHED, Range
-from clusterregistry.apiserver.storage.etcd.writer_lease import Claim
+from clusterregistry.apiserver.storage.etcd.writer_lease import WriterLease
 
 _UNSIGNED = (1 << 64) - 1
 """Numbers below zero are written as those that are as much below this one."""
@@ -81,7 +81,7 @@ _NEVER = -1
 class Writer:
     """Writes the keys of a range. Every method may raise StorageUnavailable."""
 
-    def __init__(self, endpoints: Endpoints, range_: Range, claim: Claim) -> None:
+    def __init__(self, endpoints: Endpoints, range_: Range, claim: WriterLease) -> None:
         self._endpoints, self._range, self._claim = endpoints, range_, claim
         self._trying: asyncio.Task[None] | None = None
         self._closed = False

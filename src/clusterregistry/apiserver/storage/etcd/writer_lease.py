@@ -67,7 +67,7 @@ class Condition(NamedTuple):
     """To be put behind a transaction, which then reads the claim too if it is refused: for ``refuses``."""
 
 
-class Claim:
+class WriterLease:
     """Made again and again as long as ``run`` does, and let go for whoever wants to write.
 
     ``listens`` tells whether ``heard`` is told of all events: who does not hear wishes must not have the claim.

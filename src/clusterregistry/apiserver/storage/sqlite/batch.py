@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.errors import (
     StorageUnavailable,
 )
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
-from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys
+from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 
 Row = tuple[int, str, int, bytes | None]
 """revision, key, prev_revision, value: in the order of the log's columns."""
@@ -45,7 +45,7 @@ class Write:
 class Batch:
     """The outcome of some writes, and what is to be written for it."""
 
-    live: LiveKeys
+    live: KeyIndex
     revision: int
     rows: list[Row] = field(default_factory=list)
     superseded: dict[int, KeyValue] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Batch:
     events: Sequence[Event] = ()
 
     @classmethod
-    def of(cls, writes: Sequence[Write], live: LiveKeys) -> Batch:
+    def of(cls, writes: Sequence[Write], live: KeyIndex) -> Batch:
         """Decides each write as if those before it had been committed."""
         batch = cls(live, live.revision)
         for write in writes:

@@ -9,7 +9,7 @@ from threading import Lock
 from clusterregistry.apiserver.storage.sqlite import schema
 
 
-class LiveKeys:
+class KeyIndex:
     """The latest revision of each key that exists. The writer thread changes it; anyone reads.
 
     It never runs ahead of the file: a batch is applied once it is committed.
@@ -22,7 +22,7 @@ class LiveKeys:
         """Held while a batch is applied, so that who holds it sees all of it or nothing."""
 
     @classmethod
-    def load(cls, connection: sqlite3.Connection) -> LiveKeys:
+    def load(cls, connection: sqlite3.Connection) -> KeyIndex:
         # Compaction removes tombstones: the newest revision may live on as the compacted one alone.
         newest = max(schema.FIRST_REVISION, schema.numbers(connection)["compacted"])
         revisions = at_revision(connection, None)

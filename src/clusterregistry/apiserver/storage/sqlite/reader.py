@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.errors import RevisionCompacted, Revision
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.errors import translated
-from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys, at_revision
+from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex, at_revision
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _HISTORY = """SELECT changed.key, changed.revision, changed.value, changed.prev_
 class Readers:
     """A pool of threads with a connection each."""
 
-    def __init__(self, path: Path, live: LiveKeys) -> None:
+    def __init__(self, path: Path, live: KeyIndex) -> None:
         self._path, self._live = path, live
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqlite-reader")
         self._own = threading.local()

@@ -20,15 +20,15 @@ from clusterregistry.apiserver.storage.interface import (
     Sink,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, SeenRevision
+from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.errors import translated
 from clusterregistry.apiserver.storage.sqlite.files import FileLock, ServedFiles, behind_link, inspect
 from clusterregistry.apiserver.storage.sqlite.integrity import check_at_start
-from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys
+from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 from clusterregistry.apiserver.storage.sqlite.reader import Readers
 from clusterregistry.apiserver.storage.sqlite.writer import Writer, sweep
-from clusterregistry.apiserver.storage.subscriptions import Publisher
+from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ class SQLiteStorage:
         live = opened.live
         self._lock, self._live = opened.lock, live
         self._closed = f"{path}: the store is closed"
-        self._seen = SeenRevision(live.revision)
-        self._publisher = Publisher()
+        self._seen = RevisionWaiter(live.revision)
+        self._publisher = Subscriptions()
         self._readers = Readers(path, live)
         loop = asyncio.get_running_loop()
         self._writer = Writer(opened.connection, files=opened.files, live=live, loop=loop, publish=self._publish)
@@ -88,11 +88,11 @@ class SQLiteStorage:
         self._check_open()
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
-    def at_hand(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
+    def get_cached(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
         """Nothing is: that is what caches are for."""
         return None
 
-    def peek(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
+    def get_stale(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
         """Nothing is remembered."""
         return None
 
@@ -186,7 +186,7 @@ class _Opened(NamedTuple):
 
     lock: FileLock
     connection: sqlite3.Connection
-    live: LiveKeys
+    live: KeyIndex
     files: ServedFiles
 
 
@@ -201,7 +201,7 @@ def _open(path: Path) -> _Opened:
                 inspect(path)
             lock.sign()
             connection = schema.connect_writer(path)
-            return _Opened(lock, connection, LiveKeys.load(connection), ServedFiles(path))
+            return _Opened(lock, connection, KeyIndex.load(connection), ServedFiles(path))
         except BaseException:
             lock.release()
             raise

@@ -27,7 +27,7 @@ from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.batch import MOST_ROWS, Batch, Write
 from clusterregistry.apiserver.storage.sqlite.errors import leaves_doubt, unavailable
 from clusterregistry.apiserver.storage.sqlite.files import ServedFiles
-from clusterregistry.apiserver.storage.sqlite.key_index import LiveKeys
+from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 
 SLICE_ROWS = 500
 """Some milliseconds of work: that is how long a write may wait behind a slice."""
@@ -75,7 +75,7 @@ class Writer:
         connection: sqlite3.Connection,
         *,
         files: ServedFiles,
-        live: LiveKeys,
+        live: KeyIndex,
         loop: AbstractEventLoop,
         publish: Callable[[Sequence[Event]], None],
     ) -> None:

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
-from clusterregistry.apiserver.storage.etcd.http2.flow import Outlet
-from clusterregistry.apiserver.storage.etcd.http2.frames import HeadReader, Inlet, ProtocolError
+from clusterregistry.apiserver.storage.etcd.http2.flow import FrameWriter
+from clusterregistry.apiserver.storage.etcd.http2.frames import FrameReader, HeadReader, ProtocolError
 from clusterregistry.apiserver.storage.etcd.http2.handshake import is_greeting, strange_greeting
 from clusterregistry.apiserver.storage.etcd.http2.streams import Exchange, RpcError, StatusCode, Stream, unavailable
 
@@ -35,7 +35,7 @@ _MOST_PINGS = 1000
 _PING = b"registry"
 
 
-class Pulse:
+class Keepalive:
     """Of one connection."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -109,7 +109,7 @@ _OPENING = (
 class Connection(asyncio.Protocol):
     """To be used when ``ready`` is done. Once it is not ``usable``, what is under way may still be answered."""
 
-    _outlet: Outlet
+    _outlet: FrameWriter
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -127,8 +127,8 @@ class Connection(asyncio.Protocol):
         self._most_open = math.inf
         self._heads = HeadReader()
         self._arrived = 0
-        self._inlet = Inlet(self)
-        self._pulse = Pulse(self._write)
+        self._inlet = FrameReader(self)
+        self._pulse = Keepalive(self._write)
         self._looking: asyncio.TimerHandle | None = None
 
     # What others ask of it
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
-        self._outlet = Outlet(transport)
+        self._outlet = FrameWriter(transport)
         transport.write(_OPENING)
 
     def data_received(self, data: bytes) -> None:

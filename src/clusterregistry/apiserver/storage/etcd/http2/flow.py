@@ -8,7 +8,7 @@ from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.streams import Exchange
 
 
-class Outlet:
+class FrameWriter:
     """The sending half of a connection."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

@@ -286,7 +286,7 @@ class Recipient(Protocol):
     def on_window_update(self, flags: int, stream: int, content: bytes) -> None: ...
 
 
-class Inlet:
+class FrameReader:
     """The receiving half of a connection."""
 
     def __init__(self, recipient: Recipient) -> None:
