@@ -24,7 +24,7 @@ from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
 from clusterregistry.apiserver.registry.broadcaster import ADDED
 from clusterregistry.apiserver.registry.errors import api_error
-from clusterregistry.apiserver.registry.feed import Feed, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.registry.filtered import Feed, FilteredFeed, WholeFeed
 from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
 from clusterregistry.apiserver.registry.watcher import Frame, Outlet, Watcher
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError

@@ -12,7 +12,7 @@ from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
-from clusterregistry.apiserver.registry.feed import Delivery, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.registry.filtered import Delivery, FilteredFeed, WholeFeed
 from clusterregistry.apiserver.registry.list import ListOptions, list_objects
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Change
-from clusterregistry.apiserver.registry.feed import VisibleSet
+from clusterregistry.apiserver.registry.filtered import VisibleSet
 from clusterregistry.apiserver.registry.list import ListOptions
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
 from clusterregistry.apiserver.storage.object_bytes import name_of, presented, to_stored
