@@ -1,7 +1,7 @@
-"""Long work on large objects, beside the loop.
+"""A thread pool for work on large objects, and a fair limit on large requests.
 
-A body of three megabytes can take a second of Python. In a thread the interpreter changes every five milliseconds
-between that and all other requests. What runs there must be pure: it may use nothing that the loop changes.
+A body of three megabytes can take a second of Python. With that in a thread, the interpreter switches every five
+milliseconds between it and all other requests. The work must be pure: it may use nothing that the loop changes.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LARGE = 32 * 1024
-"""Bytes of a body or an object above which it is worked on beside the loop. The worst of 32 KiB, sixteen thousand empty
-maps, takes about 50 ms; what people send of that size takes less than one."""
+"""Bytes of a body or an object above which a thread works on it.
+
+The worst of 32 KiB, sixteen thousand empty maps, takes about 50 ms; usual objects of that size take less than one.
+"""
 
 _pool = ThreadPoolExecutor(2, "worker")
-"""Few, since what is decoded can take many times the memory of the body, and more of them would not be faster."""
+"""Few threads, since a decoded body can take many times its memory, and more threads would not be faster."""
 
 
 async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
-    """What the work returns or raises. ``size`` is that of what is worked on: small work is done at once.
+    """Runs work on ``size`` bytes, in a thread if that is large. Returns or raises what the work does.
 
-    Work whose request was given up is done to its end once it has begun.
+    Work that has begun goes on to its end if the request is cancelled.
     """
     if size <= LARGE:
         return work()
@@ -33,19 +35,19 @@ async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
 
 
 class FairLimiter:
-    """Places for large requests, from when their bodies are decoded to when they are answered.
+    """Limits the large requests that are served at once, from the decoding of their bodies to their responses.
 
-    What a body of three megabytes is decoded to can take eighty. Those that wait have their bodies only. Users have
-    their turns one after the other: one with hundreds of requests does not hold up the others.
+    A body of three megabytes can take eighty when it is decoded. Requests that wait have their bodies only. Users take
+    turns: a user with hundreds of requests does not delay the others.
     """
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user, in the order of their turns. None is empty, and there are none while a place is free."""
+        """By user, in the order of turns. No queue is empty, and there is none while a place is free."""
 
     async def take(self, user: str) -> None:
-        """Waits for a place. ``leave`` gives it back."""
+        """Waits for a place, which ``leave`` returns."""
         if self._free:
             self._free -= 1
             return
@@ -54,7 +56,7 @@ class FairLimiter:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the place came just when the request was given up
+            if not turn.cancelled():  # the place was assigned just before the request was cancelled
                 self.leave()
             raise
 
@@ -64,7 +66,7 @@ class FairLimiter:
             queue = self._waiting.pop(user)
             turn = queue.popleft()
             if queue:
-                self._waiting[user] = queue  # at the end: the others come first
+                self._waiting[user] = queue  # at the end: the other users come first
             if not turn.cancelled():
                 turn.set_result(None)
                 return
@@ -72,4 +74,4 @@ class FairLimiter:
 
 
 LARGE_REQUESTS = FairLimiter(3)
-"""For all of this process: two that are worked on, and one that waits for its storage or its authorizer."""
+"""The limit of this process: two requests in the threads, and one that waits for storage or authorizer."""
