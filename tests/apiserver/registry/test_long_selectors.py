@@ -1,4 +1,4 @@
-"""Lists with a selector that takes long: others have their turns by the clock, not by the number of objects."""
+"""Lists with a long selector yield to the loop by the clock, not by the number of objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def objects(count: int) -> list[KeyValue]:
     return [presented(KeyValue(f"/clusters/a{number}", value, 1)) for number, value in enumerate(made)]
 
 
-async def test_a_long_selector_leaves_the_loop_to_others_again_and_again() -> None:
+async def test_a_long_selector_yields_to_the_loop_again_and_again() -> None:
     longest = ",".join(f"a!=v{number}" for number in range(1000))
     options = ListOptions(labels=parse_label_selector(longest), fields=parse_field_selector(""))
     items = objects(3000)
@@ -33,7 +33,7 @@ async def test_a_long_selector_leaves_the_loop_to_others_again_and_again() -> No
     assert max(slices) < sum(slices) / 5
 
 
-async def test_a_short_selector_does_not_wait_for_others() -> None:
+async def test_a_short_selector_does_not_yield() -> None:
     options = ListOptions(labels=parse_label_selector("a=b"), fields=parse_field_selector(""))
     filtering = asyncio.ensure_future(selected(options, objects(100)))
     await asyncio.sleep(0)

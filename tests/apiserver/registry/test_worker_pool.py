@@ -1,4 +1,4 @@
-"""Large requests: beside the loop, few at a time, and user by user."""
+"""Large requests: in threads, few at a time, and user by user."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def test_what_large_work_raises_is_raised() -> None:
         await run_in_worker(fail, size=LARGE + 1)
 
 
-async def entered(room: FairLimiter, user: str, order: list[str]) -> None:
-    await room.take(user)
+async def entered(limiter: FairLimiter, user: str, order: list[str]) -> None:
+    await limiter.take(user)
     order.append(user)
 
 
@@ -44,52 +44,52 @@ async def turns(number: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_no_more_requests_than_there_are_places_go_on() -> None:
-    room = FairLimiter(2)
+async def test_no_more_requests_than_places_are_served() -> None:
+    limiter = FairLimiter(2)
     order: list[str] = []
-    waiting = [asyncio.ensure_future(entered(room, "joe", order)) for _ in range(5)]
+    waiting = [asyncio.ensure_future(entered(limiter, "joe", order)) for _ in range(5)]
     await turns()
     assert len(order) == 2
     for _ in range(5):
-        room.leave()
+        limiter.leave()
     await asyncio.gather(*waiting)
     assert len(order) == 5
 
 
-async def test_users_have_their_turns_one_after_the_other() -> None:
-    room = FairLimiter(1)
+async def test_users_take_turns() -> None:
+    limiter = FairLimiter(1)
     order: list[str] = []
     users = ["joe", "joe", "joe", "joe", "jane"]
-    waiting = [asyncio.ensure_future(entered(room, user, order)) for user in users]
+    waiting = [asyncio.ensure_future(entered(limiter, user, order)) for user in users]
     for _ in users:
         await turns()
-        room.leave()
+        limiter.leave()
     await asyncio.gather(*waiting)
     assert order == ["joe", "joe", "jane", "joe", "joe"]
 
 
-async def test_a_request_that_is_given_up_leaves_its_place_to_others() -> None:
-    room = FairLimiter(1)
+async def test_a_cancelled_request_leaves_its_place_to_others() -> None:
+    limiter = FairLimiter(1)
     order: list[str] = []
-    await room.take("joe")
-    gone = asyncio.ensure_future(entered(room, "joe", order))
-    late = asyncio.ensure_future(entered(room, "joe", order))
+    await limiter.take("joe")
+    gone = asyncio.ensure_future(entered(limiter, "joe", order))
+    late = asyncio.ensure_future(entered(limiter, "joe", order))
     await turns()
     gone.cancel()
     await turns()
-    room.leave()
+    limiter.leave()
     await late
     assert order == ["joe"]
 
 
-async def test_a_place_that_comes_to_a_request_just_given_up_is_not_lost() -> None:
-    room = FairLimiter(1)
+async def test_a_place_that_is_assigned_to_a_request_just_cancelled_is_not_lost() -> None:
+    limiter = FairLimiter(1)
     order: list[str] = []
-    await room.take("joe")
-    gone = asyncio.ensure_future(entered(room, "joe", order))
-    late = asyncio.ensure_future(entered(room, "jane", order))
+    await limiter.take("joe")
+    gone = asyncio.ensure_future(entered(limiter, "joe", order))
+    late = asyncio.ensure_future(entered(limiter, "jane", order))
     await turns()
-    room.leave()
+    limiter.leave()
     gone.cancel()
     await late
     assert order == ["jane"]
