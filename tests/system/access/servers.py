@@ -1,4 +1,4 @@
-"""A server with all that authentication can be asked for, and the questions put to it."""
+"""A server with every authentication method, and the requests that are sent to it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tests.apiserver.api.objects import CLUSTERS, cluster
 from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role
 from tests.apiserver.authn.certificates import CN, O, Party, issued, root
 from tests.remote_servers import Authority, IssuerServer, Received, RemoteServer, Reply, kubeconfig, reply
-from tests.system.access import asks, states
-from tests.system.access.oracle import RBAC_GROUP, Ask, Expected, Grant, Setup, State, Who, Wish, expected
+from tests.system.access import calls, logins
+from tests.system.access.oracle import RBAC_GROUP, Action, Call, Expected, Grant, Identity, Login, Setup, expected
 
 DEADLINE = 30.0
 PATIENCE = 100.0
-"""Seconds for thousands of questions, on a machine that others use too."""
+"""Seconds for thousands of requests, on a busy machine."""
 
 HOUR = 3600.0
 POLICY = "the-policy"
 _INITIAL_END = b"k8s.io/initial-events-end"
 
 
-class Others:
-    """Those outside: authorities of certificates, an issuer of tokens and a webhook that knows some."""
+class Externals:
+    """The external systems: certificate authorities, an issuer of tokens and a token webhook."""
 
     def __init__(self, directory: Path) -> None:
         now = time.time()
@@ -61,7 +61,7 @@ class Others:
         self.webhook.answer = _review
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Others]:
+    def running(self) -> Iterator[Externals]:
         with self.issuer, self.webhook:
             yield self
 
@@ -71,7 +71,7 @@ class Others:
         return {
             "issued": self.issuer.token(**olga),
             "issued, ended": self.issuer.token(**olga, exp=past),
-            "issued for others": self.issuer.token(**olga, aud="others"),
+            "issued for externals": self.issuer.token(**olga, aud="externals"),
             "webhook": "willas",
             "webhook refuses": "refused-by-all",
             "webhook down": "makes-it-fall-silent",
@@ -80,7 +80,7 @@ class Others:
     def flags(self) -> list[str]:
         (self.directory / "clients.crt").write_text(self.clients.pem)
         (self.directory / "proxies.crt").write_text(self.proxies.pem)
-        (self.directory / "users.csv").write_text(states.TOKEN_FILE)
+        (self.directory / "users.csv").write_text(logins.TOKEN_FILE)
         webhook = kubeconfig(
             self.directory / "webhook.conf", self.webhook.url, cluster={"certificate-authority": "authority.crt"}
         )
@@ -106,17 +106,17 @@ def _review(received: Received) -> Reply:
     return reply({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": status})
 
 
-class Question(Request):
-    """A request that goes into the chain where the HTTP server would put it."""
+class ChainRequest(Request):
+    """A request that enters the filter chain without the HTTP server."""
 
-    def __init__(self, state: State, ask: Ask, chain: tuple[bytes, ...]) -> None:
-        path, _, query = ask.target.partition("?")
-        headers = {name.lower(): value.encode().decode("latin-1") for name, value in state.headers}
-        self._body = b"" if ask.body is None else orjson.dumps(ask.body)
+    def __init__(self, login: Login, call: Call, chain: tuple[bytes, ...]) -> None:
+        path, _, query = call.target.partition("?")
+        headers = {name.lower(): value.encode().decode("latin-1") for name, value in login.headers}
+        self._body = b"" if call.body is None else orjson.dumps(call.body)
         if self._body:
-            headers |= {"content-type": ask.content_type, "content-length": str(len(self._body))}
+            headers |= {"content-type": call.content_type, "content-length": str(len(self._body))}
         super().__init__(
-            method=ask.method, path=path, query_string=query.encode(), headers=headers, client_certificates=chain
+            method=call.method, path=path, query_string=query.encode(), headers=headers, client_certificates=chain
         )
         self._left = asyncio.Event()
         self.content = b""
@@ -128,7 +128,7 @@ class Question(Request):
         await self._left.wait()
 
     async def send(self, data: bytes) -> None:
-        """Of a watch: all that there is at first, and then the client leaves."""
+        """Collects the initial events of a watch, and then leaves."""
         self.content += data
         if _INITIAL_END in data:
             self._left.set()
@@ -138,79 +138,79 @@ class Question(Request):
 
 
 @dataclass
-class World:
-    """A server and its rights. ``differences`` are all answers that were not as expected."""
+class AccessServer:
+    """A server and its rights. ``differences`` are the answers that were not as expected."""
 
     server: InProcess
-    others: Others
+    externals: Externals
     setup: Setup
     asked: int = 0
     differences: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.server.server.trust.clients.replace(self.others.clients.pem)
-        self.server.server.trust.front_proxies.replace(self.others.proxies.pem)
-        self._dear: set[tuple[Who | None, str]] = set()
-        self._permanent = (Grant(states.IMKES_RULES, [("User", "imke")]),)
+        self.server.server.trust.clients.replace(self.externals.clients.pem)
+        self.server.server.trust.front_proxies.replace(self.externals.proxies.pem)
+        self._slow: set[tuple[Identity | None, str]] = set()
+        self._permanent = (Grant(logins.IMKES_RULES, [("User", "imke")]),)
         fill(self.server.client())
-        wait_for_issuer(self.server.client(), self.others)
+        wait_for_issuer(self.server.client(), self.externals)
 
     def grant(self, grant: Grant) -> Setup:
-        """From now on this and nothing else; what is to be expected then."""
+        """Replaces the policy; returns the setup to expect from then on."""
         put_policy(self.server.client(), grant)
         known = self.setup
         grants = (*self._permanent, grant)
         return Setup(grants=grants, filtered=known.filtered, anonymous=known.anonymous, mode=known.mode)
 
-    def compare(self, setup: Setup, whoever: Iterable[State], wanted: Sequence[Ask], *, label: str) -> None:
-        """Asks everything of everybody, one after the other."""
-        self.server.start(self._compare(setup, whoever, wanted, label=label)).result(PATIENCE)
+    def compare(self, setup: Setup, logins: Iterable[Login], requests: Sequence[Call], *, label: str) -> None:
+        """Sends every request with every login, one after the other."""
+        self.server.start(self._compare(setup, logins, requests, label=label)).result(PATIENCE)
 
-    async def _compare(self, setup: Setup, whoever: Iterable[State], wanted: Sequence[Ask], *, label: str) -> None:
-        for state in whoever:
-            for ask in wanted:
-                due = expected(state, ask, setup)
-                if not self._is_known(state, ask, due):
-                    self._note(label, state, ask, await self._answer(state, ask), due)
+    async def _compare(self, setup: Setup, logins: Iterable[Login], requests: Sequence[Call], *, label: str) -> None:
+        for login in logins:
+            for call in requests:
+                due = expected(login, call, setup)
+                if not self._is_known(login, call, due):
+                    self._note(label, login, call, await self._answer(login, call), due)
 
-    def _is_known(self, state: State, ask: Ask, due: Expected) -> bool:
-        """Whether that takes long and was answered to this user before. Refusals are quick."""
-        if not ask.dear or due.status in (401, 403):
+    def _is_known(self, login: Login, call: Call, due: Expected) -> bool:
+        """Whether it is a slow request that this user has sent before. Refusals are quick."""
+        if not call.is_slow or due.status in (401, 403):
             return False
-        known = (state.user, str(ask)) in self._dear
-        self._dear.add((state.user, str(ask)))
+        known = (login.user, str(call)) in self._slow
+        self._slow.add((login.user, str(call)))
         return known
 
-    def compare_at_once(self, setup: Setup, whoever: Sequence[State], wanted: Sequence[Ask], *, label: str) -> None:
-        """The same for those about whom somebody slow is asked each time."""
-        self.server.start(self._compare_at_once(setup, whoever, wanted, label=label)).result(PATIENCE)
+    def compare_at_once(self, setup: Setup, logins: Sequence[Login], requests: Sequence[Call], *, label: str) -> None:
+        """The same concurrently, for logins that need a slow webhook each time."""
+        self.server.start(self._compare_at_once(setup, logins, requests, label=label)).result(PATIENCE)
 
     async def _compare_at_once(
-        self, setup: Setup, whoever: Sequence[State], wanted: Sequence[Ask], *, label: str
+        self, setup: Setup, logins: Sequence[Login], requests: Sequence[Call], *, label: str
     ) -> None:
-        pairs = [(state, ask) for state in whoever for ask in wanted]
-        answers = await asyncio.gather(*(self._answer(state, ask) for state, ask in pairs))
-        for (state, ask), answer in zip(pairs, answers, strict=True):
-            self._note(label, state, ask, answer, expected(state, ask, setup))
+        pairs = [(login, call) for login in logins for call in requests]
+        answers = await asyncio.gather(*(self._answer(login, call) for login, call in pairs))
+        for (login, call), answer in zip(pairs, answers, strict=True):
+            self._note(label, login, call, answer, expected(login, call, setup))
 
-    def reviewed(self, pairs: Sequence[tuple[Who, Wish]]) -> list[bool]:
-        """What reviews say that users may do."""
+    def reviewed(self, pairs: Sequence[tuple[Identity, Action]]) -> list[bool]:
+        """The decisions of access reviews."""
         return self.server.run(self._reviewed(pairs))
 
-    async def _reviewed(self, pairs: Sequence[tuple[Who, Wish]]) -> list[bool]:
-        admin = State(label="admin", user=states.ADMIN, headers=states.bearer("admintoken"))
+    async def _reviewed(self, pairs: Sequence[tuple[Identity, Action]]) -> list[bool]:
+        admin = Login(label="admin", user=logins.ADMIN, headers=logins.bearer("admintoken"))
         found = []
-        for user, wish in pairs:
-            answer = await answered(self.server.server.handler(Question(admin, review_of(user, wish), ())))
+        for user, action in pairs:
+            answer = await answered(self.server.server.handler(ChainRequest(admin, review_of(user, action), ())))
             assert not isinstance(answer, StreamResponse)
             found.append(json.loads(b"".join(answer.body))["status"]["allowed"])
         return found
 
-    async def _answer(self, state: State, ask: Ask) -> tuple[int, frozenset[str] | None]:
-        chain = (self.others.certificates[state.certificate].der,) if state.certificate else ()
-        question = Question(state, ask, chain)
+    async def _answer(self, login: Login, call: Call) -> tuple[int, frozenset[str] | None]:
+        chain = (self.externals.certificates[login.certificate].der,) if login.certificate else ()
+        question = ChainRequest(login, call, chain)
         answer = await answered(self.server.server.handler(question))
-        if answer.status != 200 or ask.wish.verb not in ("list", "watch"):
+        if answer.status != 200 or call.action.verb not in ("list", "watch"):
             return answer.status, None
         if isinstance(answer, StreamResponse):
             await answer.stream(question)
@@ -218,19 +218,21 @@ class World:
         listed = json.loads(b"".join(answer.body))
         return answer.status, frozenset(item["metadata"]["name"] for item in listed["items"])
 
-    def _note(self, label: str, state: State, ask: Ask, got: tuple[int, frozenset[str] | None], due: Expected) -> None:
+    def _note(
+        self, label: str, login: Login, call: Call, got: tuple[int, frozenset[str] | None], due: Expected
+    ) -> None:
         self.asked += 1
         status, shown = got
         if status != due.status:
-            self.differences.append(f"{label} | {state.label} | {ask}: {status}, expected {due.status}")
-        elif shown is not None and shown != shown_to(due, ask):
-            self.differences.append(f"{label} | {state.label} | {ask}: shows {sorted(shown)}, expected {due.names}")
+            self.differences.append(f"{label} | {login.label} | {call}: {status}, expected {due.status}")
+        elif shown is not None and shown != shown_to(due, call):
+            self.differences.append(f"{label} | {login.label} | {call}: shows {sorted(shown)}, expected {due.names}")
 
 
-def shown_to(due: Expected, ask: Ask) -> frozenset[str]:
-    """The names in a list or watch: of all that there are, the one that was selected and those that may be seen."""
-    there = EVERYTHING[ask.wish.resource]
-    selected = there & {ask.wish.name} if ask.wish.name else there
+def shown_to(due: Expected, call: Call) -> frozenset[str]:
+    """The names in a list or watch: of all objects, those that are selected and visible."""
+    there = EVERYTHING[call.action.resource]
+    selected = there & {call.action.name} if call.action.name else there
     return selected if due.names is None else selected & due.names
 
 
@@ -243,22 +245,22 @@ _DEFAULT_ROLES = {
 }
 _OWN = {"a", "b", "imkes", POLICY}
 EVERYTHING = {
-    "clusters": frozenset(asks.EXISTING),
-    "clusterroles": frozenset(_DEFAULT_BINDINGS | _DEFAULT_ROLES | _OWN | {asks.EMPTY_ROLE}),
+    "clusters": frozenset(calls.EXISTING),
+    "clusterroles": frozenset(_DEFAULT_BINDINGS | _DEFAULT_ROLES | _OWN | {calls.EMPTY_ROLE}),
     "clusterrolebindings": frozenset(_DEFAULT_BINDINGS | _OWN),
 }
-"""What there is, by resource."""
+"""The names of all objects, by resource."""
 
 
-def review_of(user: Who, wish: Wish) -> Ask:
+def review_of(user: Identity, action: Action) -> Call:
     spec: dict[str, Any] = {"user": user.name, "groups": sorted(user.groups)}
-    if wish.path:
-        spec["nonResourceAttributes"] = {"verb": wish.verb, "path": wish.path}
+    if action.path:
+        spec["nonResourceAttributes"] = {"verb": action.verb, "path": action.path}
     else:
-        spec["resourceAttributes"] = {key: value for key, value in vars(wish).items() if key != "path"}
+        spec["resourceAttributes"] = {key: value for key, value in vars(action).items() if key != "path"}
     target = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    return Ask(method="POST", target=target, wish=Wish(verb="create"), body=body, allowed=201)
+    return Call(method="POST", target=target, action=Action(verb="create"), body=body, allowed=201)
 
 
 def _watched(content: bytes) -> frozenset[str]:
@@ -267,22 +269,22 @@ def _watched(content: bytes) -> frozenset[str]:
 
 
 def fill(client: Client) -> None:
-    """Two objects of each kind, and what imke may."""
-    client.post(ROLES, role(asks.EMPTY_ROLE)).expect(201)
-    for name in asks.EXISTING:
+    """Creates two objects of each kind, and imke's role."""
+    client.post(ROLES, role(calls.EMPTY_ROLE)).expect(201)
+    for name in calls.EXISTING:
         client.post(CLUSTERS, cluster(name)).expect(201)
         client.post(ROLES, role(name)).expect(201)
-        client.post(BINDINGS, binding(name, asks.EMPTY_ROLE)).expect(201)
-    client.post(ROLES, role("imkes", *states.IMKES_RULES)).expect(201)
+        client.post(BINDINGS, binding(name, calls.EMPTY_ROLE)).expect(201)
+    client.post(ROLES, role("imkes", *logins.IMKES_RULES)).expect(201)
     client.post(BINDINGS, binding("imkes", "imkes", User="imke")).expect(201)
 
 
-def wait_for_issuer(client: Client, others: Others) -> None:
-    """The server asks for the issuer's keys in its own time."""
-    headers = {"Authorization": f"Bearer {others.tokens()['issued']}"}
+def wait_for_issuer(client: Client, externals: Externals) -> None:
+    """Waits until the server has read the issuer's keys."""
+    headers = {"Authorization": f"Bearer {externals.tokens()['issued']}"}
     end = time.monotonic() + DEADLINE
     while client.get("/version", headers=headers).status == 401:
-        assert time.monotonic() < end, "the issuer's tokens are not believed"
+        assert time.monotonic() < end, "the issuer's tokens are not accepted"
         time.sleep(0.02)
 
 
@@ -302,9 +304,9 @@ def _subject(kind: str, name: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running(directory: Path, others: Others, setup: Setup, *flags: str) -> Iterator[World]:
-    """A server in process. Its webhook is asked again at once rather than in half a second when it fails."""
+def running(directory: Path, externals: Externals, setup: Setup, *flags: str) -> Iterator[AccessServer]:
+    """A server in process. A failed webhook is called again at once rather than after half a second."""
     impatient = partial(calling.Backoff, seconds=0.001)
-    server = InProcess(directory, *others.flags(), *flags)
+    server = InProcess(directory, *externals.flags(), *flags)
     with mock.patch.object(calling, "Backoff", impatient), server.running():
-        yield World(server, others, setup)
+        yield AccessServer(server, externals, setup)
