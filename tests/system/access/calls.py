@@ -42,8 +42,8 @@ def every() -> list[Call]:
 def brief(step: int = 1) -> list[Call]:
     """Every verb on clusters and a sample of the other requests, or each ``step``-th of these: for large products."""
     main = [call for call in every() if call.action.resource == "clusters" and call.action.name != "b"]
-    externals = [call for call in every() if call.action.resource != "clusters"]
-    return [*(call for call in main if call.content_type != JSON_PATCH), *externals[::6]][::step]
+    others = [call for call in every() if call.action.resource != "clusters"]
+    return [*(call for call in main if call.content_type != JSON_PATCH), *others[::6]][::step]
 
 
 def _resource(group: str, version: str, plural: str, *, kind: str, status: int, **more: Any) -> Iterator[Call]:

@@ -65,7 +65,7 @@ def _plain(tokens: Mapping[str, str]) -> list[Login]:
         "the administrator's token": (ADMIN, "Bearer admintoken"),
         "an issuer's token": (OLGA, f"Bearer {tokens['issued']}"),
         "an issuer's token that has ended": (None, f"Bearer {tokens['issued, ended']}"),
-        "an issuer's token for externals": (None, f"Bearer {tokens['issued for externals']}"),
+        "an issuer's token for another audience": (None, f"Bearer {tokens['issued for another audience']}"),
         "a token that the webhook knows": (WILLA, f"Bearer {tokens['webhook']}"),
         "a token that the webhook refuses": (None, f"Bearer {tokens['webhook refuses']}"),
     }

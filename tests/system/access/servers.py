@@ -71,7 +71,7 @@ class Externals:
         return {
             "issued": self.issuer.token(**olga),
             "issued, ended": self.issuer.token(**olga, exp=past),
-            "issued for externals": self.issuer.token(**olga, aud="externals"),
+            "issued for another audience": self.issuer.token(**olga, aud="another"),
             "webhook": "willas",
             "webhook refuses": "refused-by-all",
             "webhook down": "makes-it-fall-silent",

@@ -101,7 +101,7 @@ TAKEN_AWAY: dict[str, tuple[Step, Step]] = {
     ),
     "the role is deleted": (("DELETE", f"{ROLES}/shifting", None), _FILLED),
     "the role's rules go": (("PATCH", f"{ROLES}/shifting", {"rules": []}), _FILLED),
-    "the role's rules are externals": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
+    "the role's rules are replaced": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
 }
 """How to remove rights, and how to grant them again."""
 
