@@ -83,13 +83,13 @@ lint: setup ## Check style, types, layers and spelling
 	$(BIN)/ruff format --check
 	@echo "==> Types"
 	$(BIN)/mypy
-	@echo "==> Layers: who may import whom"
+	@echo "==> Imports: which package may import which"
 	$(BIN)/lint-imports
 	@echo "==> Spelling"
 	$(BIN)/codespell
 
 .PHONY: format
-format: setup ## Format the code and mend what can be mended by itself
+format: setup ## Format the code and apply automatic fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -136,7 +136,7 @@ file-switches: setup ## Count the files that requests run through, and the switc
 	@$(BIN)/python -m tools.file_switches $(ARGS)
 
 .PHONY: budgets
-budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
+budgets: setup ## Update what requests may cost in operations; ARGS='--show create' shows where they are
 	@$(BIN)/python -m tests.system.performance $(ARGS)
 
 .PHONY: coverage-access
@@ -175,13 +175,13 @@ programs: setup ## Fetch the real programs that tests use into the cache
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
 
 .PHONY: docs-reference
-docs-reference: setup ## Write the reference pages anew from the code
+docs-reference: setup ## Generate the reference pages from the code
 	@echo "==> Writing docs/reference"
 	@$(BIN)/python tools/reference.py $(ARGS)
 	@$(BIN)/python -m tools.skew_page
 
 .PHONY: lock
-lock: ## Resolve requirements/*.lock anew; ARGS=--upgrade takes the newest versions
+lock: ## Resolve requirements/*.lock again; ARGS=--upgrade takes the newest versions
 	@$(PYTHON) -m tools.environment lock $(ARGS)
 
 .PHONY: dist
