@@ -258,8 +258,9 @@ async def test_a_plugin_gets_its_arguments_and_variables() -> None:
             "without the other",
         ),
         (
-            f'{{"kind": "ExecCredential", "apiVersion": "{V1}", '
-            '"status": {"token": "t", "expirationTimestamp": "x"}}',
+            json.dumps(
+                {"kind": "ExecCredential", "apiVersion": V1, "status": {"token": "t", "expirationTimestamp": "x"}}
+            ),
             "RFC 3339",
         ),
         ("x" * (MAX_OUTPUT + 1), "more than"),
