@@ -165,6 +165,6 @@ async def connections_ended() -> None:
     """Waits until the loop has only listeners left: a TLS connection that was aborted takes a moment to end."""
     loop: Any = asyncio.get_running_loop()
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(1):
             while len(loop._selector.get_map()) > 1 + len(_listening):  # noqa: ASYNC110 - the loop's own pipe stays
                 await asyncio.sleep(0.005)
