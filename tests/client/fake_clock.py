@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -32,3 +34,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def until(holds: Callable[[], bool], otherwise: Callable[[], object] = lambda: "") -> None:
+    """Waits, by whatever clock the loop has, and fails after a while."""
+    try:
+        async with asyncio.timeout(60):
+            while not holds():  # noqa: ASYNC110 - anything may be waited for
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"waited for 60 s: {otherwise()}")
