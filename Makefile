@@ -69,7 +69,7 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
 	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
 	@echo "    (make skew: on every kube-apiserver that is pinned)"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit $(ARGS)
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit tests/client $(ARGS)
 
 .PHONY: skew
 skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
