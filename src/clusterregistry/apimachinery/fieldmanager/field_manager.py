@@ -15,7 +15,15 @@ from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager import last_applied, managed_fields
 from clusterregistry.apimachinery.fieldmanager.compare import NO_CHANGE, Comparison, compile_compare
 from clusterregistry.apimachinery.fieldmanager.errors import InvalidConfigurationError, conflicts_error
-from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, SELF, Fields, difference, intersection, union
+from clusterregistry.apimachinery.fieldmanager.field_set import (
+    LEAF,
+    SELF,
+    Fields,
+    compile_reconcile,
+    difference,
+    intersection,
+    union,
+)
 from clusterregistry.apimachinery.fieldmanager.managed_fields import (
     APPLY,
     UPDATE,
@@ -25,9 +33,13 @@ from clusterregistry.apimachinery.fieldmanager.managed_fields import (
     MalformedEntryError,
 )
 from clusterregistry.apimachinery.fieldmanager.merge import compile_merge, is_settled, settled
-from clusterregistry.apimachinery.fieldmanager.prune import Pruning, Version
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
-from clusterregistry.apimachinery.fieldmanager.remove import empties_for_nulls, nulls_for_empties, remove
+from clusterregistry.apimachinery.fieldmanager.prune import (
+    Pruning,
+    Version,
+    empties_for_nulls,
+    nulls_for_empties,
+    remove,
+)
 from clusterregistry.apimachinery.fieldmanager.to_field_set import compile_to_field_set
 from clusterregistry.apimachinery.fieldmanager.validate import compile_plainness, problems_text
 from clusterregistry.apimachinery.schema import schemas
