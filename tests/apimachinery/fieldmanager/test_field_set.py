@@ -9,6 +9,7 @@ from clusterregistry.apimachinery.fieldmanager import field_set
 from clusterregistry.apimachinery.fieldmanager.field_set import (
     as_member,
     below,
+    compile_reconcile,
     difference,
     intersection,
     is_atomic,
@@ -19,7 +20,6 @@ from clusterregistry.apimachinery.fieldmanager.field_set import (
     with_structs,
 )
 from clusterregistry.apimachinery.fieldmanager.path_element import MalformedElementError
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
 from clusterregistry.apimachinery.schema.schemas import Array, Map, Object, String
 from tests.apimachinery.fieldmanager.schemas import SCHEMA, SPEC
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store, VerificationError
 
 from clusterregistry.apiserver.authn import certificate_path
 from clusterregistry.apiserver.authn.certificate_path import RefusedError, Search, period
-from tests.apiserver.authn.certificates import ANY, CA, CLIENT, END, SERVER, START, Party, root, use
+from tests.apiserver.authn.certificates import ANY, CA, CLIENT, CN, END, SERVER, START, Party, root, use
 from tests.apiserver.server.authorities import openssl
 
 NOW = START + 1
@@ -185,6 +186,43 @@ def test_keys_of_another_kind_do_not_fit() -> None:
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, end).add_extension(CA, critical=True)
     stranger = dataclasses.replace(ROOT, certificate=builder.sign(key, hashes.SHA256()))
     assert NOBODY in refusal(ROOT.issue("jane"), anchors=[stranger])
+
+
+def test_an_authority_may_have_an_ed25519_key() -> None:
+    authority, jane = ed25519_authority()
+    assert path(jane, anchors=[authority]) == ["jane", "ed25519"]
+    assert NOBODY in refusal(jane, anchors=[ROOT])
+
+
+def test_cryptographys_verifier_still_refuses_what_decision_17_says(tmp_path: Path) -> None:
+    """Once this fails, see whether the library can take the place of our search."""
+    now = time.time()
+    old = version_1(tmp_path, "old", by=None)
+    by_old = old.issue("jane", start=now - 60, end=now + 60)
+    authority, by_ed25519 = ed25519_authority()
+    for anchor, leaf, at, why in (
+        (authority, by_ed25519, NOW, "Forbidden public key algorithm"),
+        (old, by_old, now + 5, "X509v3"),
+    ):
+        policy = ExtensionPolicy.permit_all()
+        ca_policy = policy.require_present(x509.BasicConstraints, Criticality.AGNOSTIC, None)
+        builder = PolicyBuilder().store(Store([anchor.certificate])).time(dt.datetime.fromtimestamp(at, dt.UTC))
+        verifier = builder.extension_policies(ee_policy=policy, ca_policy=ca_policy).build_client_verifier()
+        with pytest.raises(VerificationError, match=why):
+            verifier.verify(leaf.certificate, [])
+
+
+def ed25519_authority() -> tuple[Party, Party]:
+    """An authority with an Ed25519 key, and a client of it."""
+    key = ed25519.Ed25519PrivateKey.generate()
+    start, end = (dt.datetime.fromtimestamp(at, dt.UTC) for at in (START, END))
+    name = x509.Name([x509.NameAttribute(CN, "ed25519")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, end).add_extension(CA, critical=True)
+    authority = dataclasses.replace(ROOT, certificate=builder.sign(key, None))
+    client = ec.generate_private_key(ec.SECP256R1())
+    jane = x509.Name([x509.NameAttribute(CN, "jane")])
+    certificate = x509.CertificateBuilder(name, jane, client.public_key(), 2, start, end).sign(key, None)
+    return authority, Party(certificate, client)
 
 
 def test_an_old_root_is_trusted_and_an_old_certificate_between_is_not(tmp_path: Path) -> None:
