@@ -10,7 +10,7 @@ from clusterregistry.apiserver.storage.etcd.http2 import channel as channels
 from clusterregistry.apiserver.storage.etcd.http2 import connection, frames
 from clusterregistry.apiserver.storage.etcd.http2.channel import Channel
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
-from tests.apiserver.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
+from tests.apiserver.storage.etcd.http2.peers import HEAD, PATH, Peer, call, data, serving
 from tools.ports import free_ports
 
 BODY = bytes(range(256)) * 800  # more than a window and many frames

@@ -6,7 +6,7 @@ import pytest
 
 from clusterregistry.apiserver.storage.etcd.http2 import connection, frames, streams
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
-from tests.apiserver.storage.http2.peers import HEAD, PATH, Peer, call, data, serving
+from tests.apiserver.storage.etcd.http2.peers import HEAD, PATH, Peer, call, data, serving
 
 
 async def echo(peer: Peer) -> None:

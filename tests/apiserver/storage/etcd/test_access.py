@@ -10,7 +10,7 @@ import pytest
 
 from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
-from clusterregistry.apiserver.storage.etcd import endpoints
+from clusterregistry.apiserver.storage.etcd import client
 from clusterregistry.apiserver.storage.etcd.member import Member
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
@@ -30,7 +30,7 @@ IN_TIME = 25.0
 @pytest.fixture
 def impatient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has what cannot succeed be given up soon."""
-    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.3)
 
 
 @pytest.fixture(scope="module")

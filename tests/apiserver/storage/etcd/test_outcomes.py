@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
-from clusterregistry.apiserver.storage.etcd import endpoints, errors, messages, watch_loop, writer_lease
+from clusterregistry.apiserver.storage.etcd import client, errors, messages, watch_loop, writer_lease
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, framed
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
 from tests.apiserver.storage.engines import settled
+from tests.apiserver.storage.etcd.http2.peers import HEAD, Peer, data, serving
 from tests.apiserver.storage.etcd_engine import eventually, settings_for
 from tests.apiserver.storage.etcd_servers import NEEDS_ETCD, NEEDS_STURDY, EtcdCluster, Settings
-from tests.apiserver.storage.http2.peers import HEAD, Peer, data, serving
 from tests.apiserver.storage.recording import keys
 
 pytestmark = [NEEDS_ETCD, pytest.mark.usefixtures("impatient_writes")]
@@ -107,7 +107,7 @@ async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_c
                 peer.send(peer.trailers(stream, head))
 
     async with serving(script) as channel:
-        members = endpoints.Endpoints(EtcdSettings(endpoints=(channel._endpoint,), prefix="/test"))
+        members = client.Endpoints(EtcdSettings(endpoints=(channel._endpoint,), prefix="/test"))
         with pytest.raises(StorageUnavailable, match="whether the write was done is not known"):
             await members.call("txn", messages.TxnRequest(), again=False)
         await members.close()
@@ -124,12 +124,12 @@ async def test_a_write_before_which_signing_in_goes_wrong_is_not_called_unknown(
             assert request.headers[":path"].endswith("/Authenticate")
             peer.send(peer.trailers(request.stream, [(":status", "500")]))
 
-    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.0)
     password = tmp_path / "password"
     password.write_text("secret")
     async with serving(script) as channel:
         settings = EtcdSettings(endpoints=(channel._endpoint,), prefix="/test", user="registry", password_file=password)
-        members = endpoints.Endpoints(settings)
+        members = client.Endpoints(settings)
         with pytest.raises(StorageUnavailable, match=r"before anything else: no gRPC, but HTTP status 500\)$"):
             await members.call("txn", messages.TxnRequest(), again=False)
         await members.close()
@@ -184,7 +184,7 @@ async def test_a_write_before_anybody_listens_waits_for_a_server(
     etcd: EtcdCluster, store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (member,) = etcd.members
-    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 60.0)
     member.kill()
     await nobody_listens(store)
     write = asyncio.ensure_future(store.create("/a", b"1"))
@@ -200,7 +200,7 @@ async def test_an_etcd_that_goes_away_and_comes_back_is_logged_once_each_with_wh
 ) -> None:
     (member,) = etcd.members
     caplog.set_level("INFO", "clusterregistry.apiserver.storage.etcd")
-    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 1.0)
     member.kill()
     for key in ("/a", "/b"):
         with pytest.raises(StorageUnavailable):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
-from clusterregistry.apiserver.storage.etcd import endpoints
+from clusterregistry.apiserver.storage.etcd import client as etcd_client
 from tests.apiserver.api import in_process
 from tests.apiserver.api.clients import Answer
 from tests.apiserver.api.in_process import InProcess, InProcessClient
@@ -229,7 +229,7 @@ def test_a_role_cannot_be_bound_while_it_is_not_known_what_rights_there_are(
 def test_without_etcd_any_version_is_still_read_writes_are_refused_in_time_and_all_comes_back(
     etcd: EtcdCluster, replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(etcd_client, "PATIENCE_SECONDS", 1.0)
     client, (member,) = replica(), etcd.members
     client.post(CLUSTERS, cluster("a")).expect(201)
     revision = revision_of(client.get(CLUSTERS).expect(200))

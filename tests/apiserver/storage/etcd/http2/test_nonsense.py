@@ -7,7 +7,7 @@ import pytest
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, framed
-from tests.apiserver.storage.http2.peers import HEAD, TRAILERS, Peer, call, data, serving
+from tests.apiserver.storage.etcd.http2.peers import HEAD, TRAILERS, Peer, call, data, serving
 
 STREAMS = (1, 3, 5, 7)
 FLAGS = (0, frames.END_STREAM, frames.END_HEADERS, frames.PADDED, frames.WITH_PRIORITY, 0xFF)
