@@ -10,7 +10,7 @@ import pytest
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
-from clusterregistry.apiserver.registry.store import Store, Written
+from clusterregistry.apiserver.registry.store import Store, UpdateRequest, Written
 from clusterregistry.apiserver.storage.errors import StorageUnavailable, ValueTooLarge
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import Object, decoded, presented
@@ -79,7 +79,9 @@ async def labelled(store: Store, label: str, *, dry_run: bool = False, **metadat
         labels = {**old["metadata"].get("labels", {}), label: "1"}
         return {**old, "metadata": {**old["metadata"], "resourceVersion": "0", "labels": labels, **metadata}}
 
-    return await store.update("a", change, strategy=store.resource.strategy, dry_run=dry_run, warn=print)
+    return await store.update(
+        "a", UpdateRequest(change=change, strategy=store.resource.strategy, dry_run=dry_run, warn=print)
+    )
 
 
 def labels(kv: KeyValue) -> set[str]:
@@ -129,7 +131,7 @@ async def test_a_change_that_is_none_is_one_if_memory_is_out_of_date(store: Stor
         assert old is not None
         return {**old, "metadata": {**old["metadata"], "resourceVersion": "0", "labels": {}}}
 
-    await store.update("a", without, strategy=store.resource.strategy, dry_run=False, warn=print)
+    await store.update("a", UpdateRequest(change=without, strategy=store.resource.strategy, warn=print))
     # For memory the label is there already.
     assert labels((await labelled(store, "x")).kv) == {"x"}
     present = await storage.inner.get(with_label.key)
@@ -162,7 +164,7 @@ async def test_what_is_too_large_with_what_is_remembered_may_fit_what_is_there(
         assert old is not None
         return {**old, "metadata": {**old["metadata"], "resourceVersion": "0", "annotations": {}}}
 
-    await store.update("a", without, strategy=store.resource.strategy, dry_run=False, warn=print)
+    await store.update("a", UpdateRequest(change=without, strategy=store.resource.strategy, warn=print))
     label = "l" * 60
     assert labels((await labelled(store, label)).kv) == {label}
 

@@ -15,7 +15,7 @@ from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_i
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.api.rbac_objects import binding, role, rule
-from tests.apiserver.registry.rbac.keepers import Keepers, keepers
+from tests.apiserver.registry.rbac.server_writers import Keepers, keepers
 
 JANE = User("jane", groups=("system:authenticated",))
 GET = Attributes(user=JANE, verb="get", is_resource_request=True, group="clusterregistry.k8s.io", resource="clusters")

@@ -18,7 +18,7 @@ from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.api.rbac_objects import aggregate, role, rule
-from tests.apiserver.registry.rbac.keepers import Keepers, keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Keepers, keepers, replica
 from tests.apiserver.storage.etcd_engine import eventually
 
 READY = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, path="/readyz")

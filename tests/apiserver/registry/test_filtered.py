@@ -1,4 +1,4 @@
-"""The frames of one filtered watch, where rights come late, in between or not at all."""
+"""The frames of one filtered watch whose rights arrive late, in between or not at all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
-from clusterregistry.apiserver.registry.broadcaster import Broadcaster
-from clusterregistry.apiserver.registry.feed import Delivery, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.registry.broadcaster import Broadcaster, UnfilteredFeed
+from clusterregistry.apiserver.registry.filtered import FilteredFeed
 from clusterregistry.apiserver.registry.list import ListOptions, list_objects
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.registry.watcher import Delivery
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.interface import KeyValue
@@ -84,8 +85,8 @@ def rights() -> Rights:
 
 
 @pytest.fixture
-def feed(store: Store, hub: Broadcaster, rights: Rights) -> FilteredFeed:
-    return FilteredFeed(store, hub, options=options(rights), encode=encode, on_overflow=lambda: None)
+def feed(hub: Broadcaster, rights: Rights) -> FilteredFeed:
+    return FilteredFeed(hub, options=options(rights), encode=encode, on_overflow=lambda: None)
 
 
 async def write(store: Store, *names: str) -> int:
@@ -113,12 +114,12 @@ async def begin(feed: FilteredFeed, store: Store) -> list[str]:
     return found
 
 
-def sent(coming: Delivery) -> list[str]:
-    return [data.decode() for _, data in coming.frames]
+def sent(delivery: Delivery) -> list[str]:
+    return [data.decode() for _, data in delivery.frames]
 
 
-async def come(feed: FilteredFeed) -> list[str]:
-    return sent(await feed.coming(await feed.watcher.next(0)))
+async def next_frames(feed: FilteredFeed) -> list[str]:
+    return sent(await feed.next_delivery(await feed.watcher.next(0)))
 
 
 async def settle() -> None:
@@ -126,20 +127,20 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_nothing_is_told_before_rights_are_known_that_far(
+async def test_nothing_is_sent_before_rights_are_known_up_to_its_revision(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:
     await write(store, "a", "b", "c")
     assert await begin(feed, store) == ["a", "b"]
     rights.known.clear()
     await write(store, "a")
-    coming = asyncio.create_task(come(feed))
+    pending = asyncio.create_task(next_frames(feed))
     await settle()
-    assert not coming.done()
+    assert not pending.done()
     last = await write(store, "c", "b")
     rights.become("b", "c", revision=6)
     rights.known.set()
-    assert await coming == ["DELETED a@4", "ADDED c@6", "MODIFIED b@7"]
+    assert await pending == ["DELETED a@4", "ADDED c@6", "MODIFIED b@7"]
     assert rights.waits[-1] == last
 
 
@@ -153,7 +154,7 @@ async def test_what_happens_while_the_beginning_waits_for_rights_is_not_lost(
     await write(store, "b", "a", "c")
     rights.known.set()
     assert await beginning == ["a"]
-    assert await come(feed) == ["ADDED b@3", "MODIFIED a@4"]
+    assert await next_frames(feed) == ["ADDED b@3", "MODIFIED a@4"]
 
 
 async def test_only_events_that_concern_the_client_wait_for_it(store: Store, feed: FilteredFeed) -> None:
@@ -168,24 +169,24 @@ async def test_rights_that_change_wake_the_watch(store: Store, feed: FilteredFee
     waiting = asyncio.create_task(feed.watcher.next(60))
     await settle()
     rights.become("c", revision=3)
-    coming = await feed.coming(await waiting)
-    assert sent(coming) == ["ADDED c@2"]
-    assert coming.unmarked
-    assert not (await feed.coming([])).unmarked
+    delivery = await feed.next_delivery(await waiting)
+    assert sent(delivery) == ["ADDED c@2"]
+    assert delivery.unmarked
+    assert not (await feed.next_delivery([])).unmarked
 
 
 async def test_what_happened_since_rights_changed_comes_behind_all_that_they_show(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:
-    """Also what did not concern the client yet, since nobody here knew of the change when it was committed."""
+    """Also events that did not concern the client when they were committed, before the change was known."""
     await write(store, "a", "c")
     await begin(feed, store)
     await write(store, "b", "c", "a", "c")
     rights.become("a", "c", revision=4)
-    assert await come(feed) == ["ADDED c@3", "MODIFIED c@5", "MODIFIED a@6", "MODIFIED c@7"]
+    assert await next_frames(feed) == ["ADDED c@3", "MODIFIED c@5", "MODIFIED a@6", "MODIFIED c@7"]
 
 
-async def test_rights_that_change_between_pages_of_history_begin_anew(
+async def test_rights_that_change_between_pages_of_history_are_a_410(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:
     await write(store, "a", "b", "a")
@@ -204,24 +205,24 @@ async def test_a_version_yet_to_come_is_waited_for(store: Store, feed: FilteredF
     await feed.resume(4)
     feed.begun(4)
     await write(store, "b", "a", "a")
-    assert await come(feed) == ["MODIFIED a@5"]
+    assert await next_frames(feed) == ["MODIFIED a@5"]
 
 
-async def test_what_a_client_has_seen_elsewhere_is_known_of_it(store: Store, feed: FilteredFeed) -> None:
-    """A replica that lags behind has yet to hear of an object that its client got from another one."""
+async def test_what_a_client_has_seen_at_another_replica_counts_as_sent(store: Store, feed: FilteredFeed) -> None:
+    """A replica that lags behind lacks an object that its client got from another one."""
     await write(store, "a")
     await feed.resume(4)
     assert list(await feed.history([])) == []
     feed.begun(4)
     await write(store, "b")
-    assert await come(feed) == []
+    assert await next_frames(feed) == []
     await write(store, "c", "a", "b")
-    assert await come(feed) == ["MODIFIED a@5", "MODIFIED b@6"]
+    assert await next_frames(feed) == ["MODIFIED a@5", "MODIFIED b@6"]
     await remove(store, "b")
-    assert await come(feed) == ["DELETED b@7"]
+    assert await next_frames(feed) == ["DELETED b@7"]
 
 
-async def test_a_change_of_rights_that_a_client_has_seen_elsewhere_is_not_told_again(
+async def test_a_change_of_rights_that_a_client_has_seen_at_another_replica_is_not_sent_again(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:
     await write(store, "a", "c")
@@ -229,12 +230,12 @@ async def test_a_change_of_rights_that_a_client_has_seen_elsewhere_is_not_told_a
     feed.begun(5)
     rights.become("b", "c", revision=4)
     await write(store, "b", "b")
-    assert await come(feed) == []
+    assert await next_frames(feed) == []
     await write(store, "a", "c")
-    assert await come(feed) == ["MODIFIED c@7"]
+    assert await next_frames(feed) == ["MODIFIED c@7"]
 
 
-async def test_a_change_of_rights_behind_what_a_client_has_seen_elsewhere_begins_anew(
+async def test_a_change_of_rights_after_what_a_client_has_seen_at_another_replica_is_a_410(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:
     await feed.resume(2)
@@ -242,11 +243,11 @@ async def test_a_change_of_rights_behind_what_a_client_has_seen_elsewhere_begins
     await write(store, "a", "b")
     rights.become("a", revision=3)
     with pytest.raises(APIError) as raised:
-        await come(feed)
+        await next_frames(feed)
     assert raised.value.code == 410
 
 
-async def test_history_that_comes_up_while_a_version_is_waited_for_is_told(store: Store, feed: FilteredFeed) -> None:
+async def test_history_that_arrives_while_a_version_is_waited_for_is_sent(store: Store, feed: FilteredFeed) -> None:
     await feed.resume(3)
     await write(store, "a", "b", "b")
     events = await store.storage.history(store.prefix, after=3)
@@ -258,7 +259,7 @@ async def test_rights_that_cannot_be_known_are_an_error_for_the_client(
 ) -> None:
     await begin(feed, store)
     rights.error = StorageUnavailable("the disk is full")
-    for asked in (feed.coming([]), feed.resume(1), begin(feed, store), list_objects(store, options(rights))):
+    for asked in (feed.next_delivery([]), feed.resume(1), begin(feed, store), list_objects(store, options(rights))):
         with pytest.raises(APIError) as raised:
             await asked
         assert raised.value.code == 503
@@ -272,7 +273,7 @@ async def test_objects_that_cannot_be_read_are_an_error_for_the_client(
     rights.become("b", revision=5)
     await store.storage.close()
     with pytest.raises(APIError) as raised:
-        await feed.coming([])
+        await feed.next_delivery([])
     assert raised.value.code == 503
 
 
@@ -288,7 +289,7 @@ async def test_a_list_waits_for_rights_as_well(store: Store, rights: Rights) -> 
     assert len((await list_objects(store, options(rights))).items) == 3
 
 
-async def test_a_feed_that_left_hears_nothing_more(
+async def test_a_feed_that_left_collects_nothing_more(
     store: Store, hub: Broadcaster, feed: FilteredFeed, rights: Rights
 ) -> None:
     await begin(feed, store)
@@ -299,30 +300,28 @@ async def test_a_feed_that_left_hears_nothing_more(
     assert feed.watcher.ended
 
 
-async def test_a_hub_that_is_closed_ends_filtered_watches_at_once(
-    store: Store, hub: Broadcaster, rights: Rights
-) -> None:
+async def test_a_closed_broadcaster_ends_filtered_watches_at_once(hub: Broadcaster, rights: Rights) -> None:
     hub.end_all()
-    late = FilteredFeed(store, hub, options=options(rights), encode=encode, on_overflow=lambda: None)
+    late = FilteredFeed(hub, options=options(rights), encode=encode, on_overflow=lambda: None)
     assert late.watcher.ended
     late.leave()
 
 
-async def test_a_whole_feed_is_for_those_who_see_everything_and_did_then(
-    store: Store, hub: Broadcaster, rights: Rights
+async def test_an_unfiltered_feed_needs_the_right_to_see_everything_since_its_revision(
+    hub: Broadcaster, rights: Rights
 ) -> None:
-    def whole(visible: ObjectFilter) -> WholeFeed:
-        return WholeFeed(
-            store, hub, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
+    def unfiltered(visible: ObjectFilter) -> UnfilteredFeed:
+        return UnfilteredFeed(
+            hub, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
         )
 
-    assert whole(rights).watcher.ended
+    assert unfiltered(rights).watcher.ended
     rights.now, rights.granted_at = None, 5
-    feed = whole(rights)
+    feed = unfiltered(rights)
     assert not feed.watcher.ended
     await feed.resume(5)
     with pytest.raises(APIError) as raised:
         await feed.resume(4)
     assert raised.value.code == 410
-    assert not whole(EVERYTHING).watcher.ended
+    assert not unfiltered(EVERYTHING).watcher.ended
     await EVERYTHING.caught_up(1)

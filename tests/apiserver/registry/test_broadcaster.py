@@ -1,4 +1,4 @@
-"""The hub: who gets which frames, and who is ended."""
+"""The broadcaster: which watcher gets which frames, and which is ended."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def event(previous: KeyValue | None, current: KeyValue | None, revision: int) ->
     return Event(known.key, revision, current, previous)
 
 
-class Feed:
-    """As much of a storage as a hub needs."""
+class FakeStorage:
+    """As much of a storage as a broadcaster needs."""
 
     def __init__(self) -> None:
         self.revision = 1000
@@ -51,19 +51,19 @@ class Feed:
     def close(self) -> None:
         self.sink = None
 
-    def tell(self, *events: Event) -> None:
+    def commit(self, *events: Event) -> None:
         assert self.sink is not None
         self.sink(events)
 
 
 @pytest.fixture
-def feed() -> Feed:
-    return Feed()
+def storage() -> FakeStorage:
+    return FakeStorage()
 
 
 @pytest.fixture
-def hub(feed: Feed) -> Broadcaster:
-    return Broadcaster(feed, PREFIX)  # type: ignore[arg-type]
+def hub(storage: FakeStorage) -> Broadcaster:
+    return Broadcaster(storage, PREFIX)  # type: ignore[arg-type]
 
 
 def encode(kind: str, found: KeyValue) -> bytes:
@@ -76,14 +76,14 @@ def join(
     return hub.join(options(labels), representation=representation, encode=encode, on_overflow=on_overflow)
 
 
-async def told() -> None:
-    """Waits until all who are to be told something were told."""
+async def delivered() -> None:
+    """Waits until all frames are delivered."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 async def taken(watcher: FrameWatcher) -> str:
-    await told()
+    await delivered()
     return b"".join(data for _, data in await watcher.next(0)).decode()
 
 
@@ -92,14 +92,14 @@ class Client:
 
     def __init__(self) -> None:
         self.reads = True
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
 
     async def send(self, data: bytes) -> None:
-        self.heard.append(data)
+        self.received.append(data)
 
     def offer(self, batch: Batch) -> bool:
         if self.reads:
-            self.heard.append(batch.data)
+            self.received.append(batch.data)
         return self.reads
 
 
@@ -116,7 +116,7 @@ OUT, IN = {"x": "0"}, {"x": "1"}
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         (None, IN, ADDED),
         (None, OUT, None),
@@ -128,21 +128,21 @@ OUT, IN = {"x": "0"}, {"x": "1"}
         (OUT, None, None),
     ],
 )
-def test_what_an_event_is_to_a_selection(
-    before: dict[str, str] | None, after: dict[str, str] | None, told: str | None
+def test_the_change_that_an_event_is_through_a_selector(
+    before: dict[str, str] | None, after: dict[str, str] | None, expected: str | None
 ) -> None:
     previous = None if before is None else kv("a", 4, **before)
     current = None if after is None else kv("a", 7, **after)
     change = seen_through(options("x=1"), event(previous, current, 7))
-    assert (change and change.type) == told
+    assert (change and change.type) == expected
     if change:
         assert change.kv.revision == 7
-        shown = current if told in (ADDED, MODIFIED) else previous
+        shown = current if expected in (ADDED, MODIFIED) else previous
         assert shown
         assert change.kv == at_revision(shown, 7)
 
 
-def test_without_a_selection_every_event_is_told() -> None:
+def test_without_a_selector_every_event_is_a_change() -> None:
     kinds = [
         seen_through(options(), each)
         for each in (
@@ -158,185 +158,193 @@ def test_without_a_selection_every_event_is_told() -> None:
     ]
 
 
-async def test_every_watcher_gets_the_frames_of_its_selection(hub: Broadcaster, feed: Feed) -> None:
+async def test_every_watcher_gets_the_frames_of_its_selector(hub: Broadcaster, storage: FakeStorage) -> None:
     everything, some = join(hub), join(hub, "x=1")
-    feed.tell(event(None, kv("a", 1, x="1"), 1), event(None, kv("b", 2), 2))
+    storage.commit(event(None, kv("a", 1, x="1"), 1), event(None, kv("b", 2), 2))
     assert await taken(everything) == "ADDED a@1;ADDED b@2;"
     assert await taken(some) == "ADDED a@1;"
 
 
-async def test_a_frame_is_encoded_once_for_all_who_want_it_so(hub: Broadcaster, feed: Feed) -> None:
+async def test_a_frame_is_encoded_once_for_all_watchers_of_a_channel(hub: Broadcaster, storage: FakeStorage) -> None:
     counter = itertools.count(1)
 
     def counted(_: str, __: KeyValue) -> bytes:
         return str(next(counter)).encode()
 
     watchers = [hub.join(options(), representation="same", encode=counted, on_overflow=lambda: None) for _ in range(50)]
-    feed.tell(event(None, kv("a", 1), 1))
+    storage.commit(event(None, kv("a", 1), 1))
     assert [await taken(watcher) for watcher in watchers] == ["1"] * 50
 
 
-async def test_a_watcher_hears_nothing_from_before_it_came_or_after_it_left(hub: Broadcaster, feed: Feed) -> None:
-    feed.tell(event(None, kv("a", 1), 1))
+async def test_a_watcher_gets_nothing_from_before_it_joined_or_after_it_left(
+    hub: Broadcaster, storage: FakeStorage
+) -> None:
+    storage.commit(event(None, kv("a", 1), 1))
     watcher = join(hub)
     assert await taken(watcher) == ""
     hub.leave(watcher)
-    feed.tell(event(None, kv("b", 2), 2))
+    storage.commit(event(None, kv("b", 2), 2))
     assert await taken(watcher) == ""
     assert hub.watchers == 0
     hub.leave(watcher)
 
 
 @pytest.mark.parametrize(("limit", "value"), [("FRAMES_LIMIT", 3), ("BYTES_LIMIT", 30)])
-async def test_one_that_does_not_keep_up_is_ended_and_the_others_are_not(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+async def test_a_slow_watcher_is_aborted_and_the_others_are_not(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     monkeypatch.setattr(watchers, limit, value)
-    given_up: list[str] = []
-    slow = join(hub, on_overflow=lambda: given_up.append("slow"))
-    quick = join(hub, on_overflow=lambda: given_up.append("quick"))
-    heard = ""
+    aborted: list[str] = []
+    slow = join(hub, on_overflow=lambda: aborted.append("slow"))
+    quick = join(hub, on_overflow=lambda: aborted.append("quick"))
+    frames = ""
     for revision in range(1, 9):
-        feed.tell(event(None, kv("a", revision), revision))
-        heard += await taken(quick)
-    assert heard.count("ADDED") == 8
-    assert given_up == ["slow"]
+        storage.commit(event(None, kv("a", revision), revision))
+        frames += await taken(quick)
+    assert frames.count("ADDED") == 8
+    assert aborted == ["slow"]
     assert slow.ended
     assert await taken(slow) == ""
 
 
-async def test_what_was_read_no_longer_counts(hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_frames_that_were_taken_no_longer_count(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watchers, "BYTES_LIMIT", 15)
     watcher = join(hub)
     for revision in range(1, 6):
-        feed.tell(event(None, kv("a", revision), revision))
+        storage.commit(event(None, kv("a", revision), revision))
         assert await taken(watcher)
     assert not watcher.ended
 
 
-async def test_waiting_ends_with_a_frame(hub: Broadcaster, feed: Feed) -> None:
+async def test_waiting_ends_with_a_frame(hub: Broadcaster, storage: FakeStorage) -> None:
     watcher = join(hub)
     waiting = asyncio.create_task(watcher.next(30))
     await asyncio.sleep(0)
-    feed.tell(event(None, kv("a", 1), 1))
+    storage.commit(event(None, kv("a", 1), 1))
     assert [revision for revision, _ in await waiting] == [1]
 
 
-async def test_one_that_waits_is_written_to_without_being_woken(hub: Broadcaster, feed: Feed) -> None:
+async def test_a_waiting_watcher_is_written_to_without_being_woken(hub: Broadcaster, storage: FakeStorage) -> None:
     watcher, client = join(hub), Client()
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
-    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
-    await told()
-    feed.tell(event(None, kv("c", 3), 3))
-    await told()
-    assert client.heard == [b"ADDED a@1;ADDED b@2;", b"ADDED c@3;"]
+    storage.commit(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    await delivered()
+    storage.commit(event(None, kv("c", 3), 3))
+    await delivered()
+    assert client.received == [b"ADDED a@1;ADDED b@2;", b"ADDED c@3;"]
     assert watcher.seen == 3
     assert not waiting.done()
     watcher.end()
     assert await waiting == []
 
 
-async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(hub: Broadcaster, feed: Feed) -> None:
+async def test_what_cannot_be_written_at_once_waits_for_the_task_in_order(
+    hub: Broadcaster, storage: FakeStorage
+) -> None:
     watcher, client = join(hub), Client()
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
     client.reads = False
-    feed.tell(event(None, kv("a", 1), 1))
-    await told()
+    storage.commit(event(None, kv("a", 1), 1))
+    await delivered()
     client.reads = True
-    feed.tell(event(None, kv("b", 2), 2))
-    await told()
-    assert client.heard == []
+    storage.commit(event(None, kv("b", 2), 2))
+    await delivered()
+    assert client.received == []
     assert await waiting == [(1, b"ADDED a@1;")]
     assert await taken(watcher) == "ADDED b@2;"
 
 
-async def test_what_a_client_knows_from_the_beginning_is_not_written_again(hub: Broadcaster, feed: Feed) -> None:
+async def test_what_a_client_knows_from_the_beginning_is_not_written_again(
+    hub: Broadcaster, storage: FakeStorage
+) -> None:
     watcher, client = join(hub), Client()
     watcher.seen = 1
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
-    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    storage.commit(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
     assert await waiting == [(1, b"ADDED a@1;"), (2, b"ADDED b@2;")]
-    assert client.heard == []
+    assert client.received == []
 
 
 async def test_a_batch_too_large_for_every_client_at_once_waits_for_the_tasks(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchers, "AT_ONCE", 10)
     watcher, client = join(hub), Client()
     waiting = asyncio.create_task(watcher.next(30, client))
     await asyncio.sleep(0)
-    feed.tell(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
+    storage.commit(event(None, kv("a", 1), 1), event(None, kv("b", 2), 2))
     assert [revision for revision, _ in await waiting] == [1, 2]
-    assert client.heard == []
+    assert client.received == []
 
 
-async def test_many_are_told_some_at_a_time_and_what_comes_meanwhile_is_told_together(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
+async def test_many_watchers_are_delivered_to_in_turns_and_later_events_as_one_batch(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcaster, "_AT_A_TIME", 2)
+    monkeypatch.setattr(broadcaster, "_WATCHERS_PER_TURN", 2)
     clients, joined, waiting = await several(hub, 5)
-    feed.tell(event(None, kv("a", 1), 1))
+    storage.commit(event(None, kv("a", 1), 1))
     await asyncio.sleep(0)
-    assert [len(client.heard) for client in clients] == [1, 1, 0, 0, 0]
-    assert [hub.told(watcher, revision=1) for watcher in joined] == [1, 1, 0, 0, 0]
-    feed.tell(event(None, kv("b", 2), 2))
-    feed.tell(event(None, kv("c", 3), 3))
-    await told()
-    assert [client.heard for client in clients] == [[b"ADDED a@1;", b"ADDED b@2;ADDED c@3;"]] * 5
-    assert [hub.told(watcher, revision=7) for watcher in joined] == [7] * 5
+    assert [len(client.received) for client in clients] == [1, 1, 0, 0, 0]
+    assert [hub.delivered(watcher) for watcher in joined] == [1, 1, 0, 0, 0]
+    storage.commit(event(None, kv("b", 2), 2))
+    storage.commit(event(None, kv("c", 3), 3))
+    await delivered()
+    assert [client.received for client in clients] == [[b"ADDED a@1;", b"ADDED b@2;ADDED c@3;"]] * 5
+    assert [hub.delivered(watcher) for watcher in joined] == [1000] * 5
     hub.end_all()
     await asyncio.gather(*waiting)
 
 
-async def test_many_are_told_at_once_what_happens_now_and_then_and_more_after_a_pause(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
+async def test_many_watchers_get_a_single_event_at_once_and_the_next_after_the_interval(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcaster, "_FEW", 2)
-    monkeypatch.setattr(broadcaster, "_PAUSE", 3600)
+    monkeypatch.setattr(broadcaster, "_UNDELAYED_WATCHERS", 2)
+    monkeypatch.setattr(broadcaster, "_BATCH_INTERVAL", 3600)
     clients, joined, waiting = await several(hub)
-    feed.tell(event(None, kv("a", 1), 1))
-    await told()
-    feed.tell(event(None, kv("b", 2), 2))
-    await told()
-    assert [client.heard for client in clients] == [[b"ADDED a@1;"]] * 3
-    assert [hub.told(watcher, revision=2) for watcher in joined] == [1] * 3
+    storage.commit(event(None, kv("a", 1), 1))
+    await delivered()
+    storage.commit(event(None, kv("b", 2), 2))
+    await delivered()
+    assert [client.received for client in clients] == [[b"ADDED a@1;"]] * 3
+    assert [hub.delivered(watcher) for watcher in joined] == [1] * 3
     hub.end_all()
     await asyncio.gather(*waiting)
 
 
-async def test_after_the_pause_they_are_told_everything_in_order(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
+async def test_after_the_interval_everything_is_delivered_in_order(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcaster, "_FEW", 2)
-    monkeypatch.setattr(broadcaster, "_PAUSE", 0.01)
+    monkeypatch.setattr(broadcaster, "_UNDELAYED_WATCHERS", 2)
+    monkeypatch.setattr(broadcaster, "_BATCH_INTERVAL", 0.01)
     clients, joined, waiting = await several(hub)
     for revision in range(1, 21):
-        feed.tell(event(None, kv("a", revision), revision))
+        storage.commit(event(None, kv("a", revision), revision))
         await asyncio.sleep(0.001)
     async with asyncio.timeout(20):
-        while hub.told(joined[0], revision=20) != 20:  # noqa: ASYNC110 - nobody tells when all were told
+        while hub.delivered(joined[0]) != 1000:  # noqa: ASYNC110 - no event is set when all is delivered
             await asyncio.sleep(0.01)
     everything = b"".join(b"ADDED a@%d;" % revision for revision in range(1, 21))
-    assert [b"".join(client.heard) for client in clients] == [everything] * 3
+    assert [b"".join(client.received) for client in clients] == [everything] * 3
     hub.end_all()
     await asyncio.gather(*waiting)
 
 
-async def test_when_more_happens_than_can_be_told_all_are_ended(
-    hub: Broadcaster, feed: Feed, monkeypatch: pytest.MonkeyPatch
+async def test_a_channel_with_too_many_frames_aborts_its_watchers(
+    hub: Broadcaster, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchers, "FRAMES_LIMIT", 3)
-    given_up: list[str] = []
-    watcher = join(hub, on_overflow=lambda: given_up.append("one"))
+    aborted: list[str] = []
+    watcher = join(hub, on_overflow=lambda: aborted.append("one"))
     for revision in range(1, 6):  # within one turn of the loop
-        feed.tell(event(None, kv("a", revision), revision))
+        storage.commit(event(None, kv("a", revision), revision))
     assert watcher.ended
-    assert given_up == ["one"]
-    await told()
+    assert aborted == ["one"]
+    await delivered()
     assert await taken(watcher) == ""
 
 
@@ -353,51 +361,55 @@ async def test_waiting_ends_with_its_time(hub: Broadcaster) -> None:
     assert await join(hub).next(0.01) == []
 
 
-async def test_after_the_end_nobody_joins(hub: Broadcaster) -> None:
+async def test_after_the_end_a_watcher_that_joins_is_ended(hub: Broadcaster) -> None:
     hub.end_all()
     assert join(hub).ended
     assert hub.watchers == 0
 
 
-async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(hub: Broadcaster, feed: Feed) -> None:
+async def test_when_events_are_missing_the_watches_end_and_new_ones_may_begin(
+    hub: Broadcaster, storage: FakeStorage
+) -> None:
     before = join(hub)
-    feed.interrupted()
-    feed.tell(event(None, kv("a", 2), 2))
+    storage.interrupted()
+    storage.commit(event(None, kv("a", 2), 2))
     assert before.ended
     assert await taken(before) == ""
     after = join(hub)
-    feed.tell(event(None, kv("b", 3), 3))
+    storage.commit(event(None, kv("b", 3), 3))
     assert await taken(after) == "ADDED b@3;"
 
 
-async def test_when_revisions_have_gone_back_the_watches_are_told_to_list_anew(hub: Broadcaster, feed: Feed) -> None:
+async def test_when_revisions_have_gone_back_the_watches_are_interrupted(
+    hub: Broadcaster, storage: FakeStorage
+) -> None:
     before = join(hub)
-    feed.tell(event(None, kv("a", 20), 20))
-    feed.revision = 12
-    feed.interrupted()
+    storage.commit(event(None, kv("a", 20), 20))
+    storage.revision = 12
+    storage.interrupted()
     assert (before.ended, before.interrupted) == (True, True)
     after = join(hub)
-    feed.tell(event(None, kv("b", 13), 13))
+    storage.commit(event(None, kv("b", 13), 13))
     assert await taken(after) == "ADDED b@13;"
-    feed.revision = 14
-    feed.interrupted()
+    storage.revision = 14
+    storage.interrupted()
     assert (after.ended, after.interrupted) == (True, False)
 
 
-async def test_those_who_cannot_be_told_are_interrupted_and_the_others_are_told_all(
-    hub: Broadcaster, feed: Feed
+async def test_watchers_whose_frames_cannot_be_encoded_are_interrupted_and_the_others_are_not(
+    hub: Broadcaster, storage: FakeStorage
 ) -> None:
     def fails(_: str, found: KeyValue) -> bytes:
         raise ValueError(found.key)
 
     failing = hub.join(options(), representation="broken", encode=fails, on_overflow=lambda: None)
     other = join(hub)
-    feed.tell(event(None, kv("a", 2), 2), event(None, kv("b", 3), 3))
+    storage.commit(event(None, kv("a", 2), 2), event(None, kv("b", 3), 3))
     assert (failing.ended, failing.interrupted) == (True, True)
     assert await taken(other) == "ADDED a@2;ADDED b@3;"
 
 
-async def test_the_hub_counts_its_watchers(hub: Broadcaster) -> None:
+async def test_the_broadcaster_counts_its_watchers(hub: Broadcaster) -> None:
     watchers: Sequence[FrameWatcher] = [
         join(hub),
         join(hub, "x=1"),
@@ -410,6 +422,6 @@ async def test_the_hub_counts_its_watchers(hub: Broadcaster) -> None:
     assert hub.watchers == 0
 
 
-async def test_closing_ends_the_subscription(hub: Broadcaster, feed: Feed) -> None:
+async def test_closing_ends_the_subscription(hub: Broadcaster, storage: FakeStorage) -> None:
     hub.close()
-    assert feed.sink is None
+    assert storage.sink is None
