@@ -1,17 +1,25 @@
-"""How tests are shared out when several processes run them: `make test`, or `pytest -n 3`.
+"""Which tests run, in which order and in which process.
 
-A file is run by one process, as its tests share servers. Some take minutes and can be split: those in parts that
-share nothing. Slow ones come first, so that no process is left alone with one of them at the end.
+``make test`` runs all tests in several processes (``pytest -n 3``). A file is run by one process, as its tests share
+servers; a few slow files are split into parts that share nothing. Slow files come first, so that no process is left
+alone with one of them at the end.
+
+``make test-fast`` (``pytest --no-programs``) runs what needs no other program: a test that starts a process is skipped
+the moment it tries, and so is every test that shares a fixture with it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+NO_PROGRAMS = "--no-programs"
+STARTS_A_PROGRAM = "starts another program: `make test` runs it"
 
 _SPLIT = re.compile(r"tests/conformance/(?:test_kubectl_transcripts|test_recorded_cases)\.py::.*\[([^]-]*)")
 """Split by the first parameter: a server belongs to each release of kubectl, and to all recorded cases."""
@@ -25,16 +33,24 @@ SLOW = (
     "tests/system/access/test_matrix.py",
     "tests/system/performance/test_growth.py",
 )
-"""Files that take the longest, the slowest first: `pytest --durations=50` tells."""
+"""Files that take the longest, the slowest first, according to `pytest --durations=50`."""
 
 
 def unit_of(test: str) -> str:
-    """What is run by one process, one test after the other."""
+    """The name of the unit that one process runs, one test after the other."""
     file = test.partition("::")[0]
     if os.environ.get("E2E"):  # one kube-apiserver for all tests of a directory is enough
         return file.rpartition("/")[0]
     split = _SPLIT.match(test)
     return f"{file}[{split[1]}]" if split else file
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(NO_PROGRAMS, action="store_true", help="skip tests that start another program")
+
+
+def _skip(*_: object, **__: object) -> None:
+    pytest.skip(STARTS_A_PROGRAM)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,7 +62,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow files come first, if tests are shared out; else in the order in which a reader finds them."""
+    """Puts slow files first if several processes run the tests; otherwise keeps the order of the files."""
+    if config.getoption(NO_PROGRAMS):  # here, and not earlier: this is called only where tests run
+        subprocess.Popen.__init__ = _skip  # type: ignore[method-assign]
     if hasattr(config, "workerinput"):
         places = {file: place for place, file in enumerate(SLOW)}
         items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(SLOW)))
