@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -61,10 +62,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+def _once_over_tls(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Leaves out all cases over TLS of a test but the first: its parameters do not concern the HTTP server.
+
+    A test that does is marked with ``wire``.
+    """
+    seen = set()
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec and callspec.params.get("client") == "over TLS" and not item.get_closest_marker("wire"):
+            test = item.nodeid.partition("[")[0]
+            if test in seen:
+                continue
+            seen.add(test)
+        yield item
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts slow files first if several processes run the tests; otherwise keeps the order of the files."""
+    """Selects cases, and puts slow files first if several processes run the tests."""
     if config.getoption(NO_PROGRAMS):  # here, and not earlier: this is called only where tests run
         subprocess.Popen.__init__ = _skip  # type: ignore[method-assign]
+    items[:] = _once_over_tls(items)
     if hasattr(config, "workerinput"):
         places = {file: place for place, file in enumerate(SLOW)}
         items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(SLOW)))

@@ -41,5 +41,18 @@ def test_without_programs_a_test_is_skipped_when_it_starts_one(monkeypatch: pyte
         subprocess.run(["true"], check=True)
 
 
+def test_only_the_first_case_of_a_test_runs_over_tls_unless_it_is_marked() -> None:
+    def case(test: str, way: str, value: str, *marks: str) -> Any:
+        name = f"tests/test_x.py::{test}[{way}-{value}]"
+        return SimpleNamespace(
+            nodeid=name, callspec=SimpleNamespace(params={"client": way}), get_closest_marker=marks.__contains__
+        )
+
+    ways = ("in process", "over TLS")
+    plain = [case("test_plain", way, value) for way in ways for value in "ab"]
+    marked = [case("test_marked", way, value, "wire") for way in ways for value in "ab"]
+    assert list(schedule._once_over_tls([*plain, *marked])) == [*plain[:3], *marked]
+
+
 def test_slow_files_exist() -> None:
     assert [name for name in schedule.SLOW if not (ROOT / name).exists()] == []
