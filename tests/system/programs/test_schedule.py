@@ -18,8 +18,8 @@ def not_e2e(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_tests_of_a_file_stay_together_as_they_share_servers() -> None:
-    units = {schedule.unit_of(f"tests/apiserver/api/test_watching.py::test_{name}") for name in ("one", "two[x-y]")}
-    assert units == {"tests/apiserver/api/test_watching.py"}
+    units = {schedule.unit_of(f"tests/apiserver/api/test_watch.py::test_{name}") for name in ("one", "two[x-y]")}
+    assert units == {"tests/apiserver/api/test_watch.py"}
 
 
 def test_each_release_of_kubectl_is_a_unit() -> None:
