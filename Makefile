@@ -62,6 +62,10 @@ test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pyte
 	@echo "==> Running the tests in $(WORKERS) processes; WORKERS=0 runs them in one, in order"
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
+.PHONY: test-fast
+test-fast: setup ## Run the tests that start no other program, in process, under two minutes; ARGS='-k watch'
+	$(BIN)/python -m pytest -q -rfE -n 2 --no-programs $(ARGS)
+
 .PHONY: e2e
 e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the first time; E2E_HOST=1.34 is an older one
 	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"

@@ -114,7 +114,7 @@ def test_a_bookmark_comes_before_the_time_is_up(local: InProcessClient) -> None:
     }
 
 
-def test_bookmarks_come_now_and_then(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bookmarks_come_periodically(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
     start = now(local)
     with (
@@ -129,7 +129,7 @@ def test_bookmarks_come_now_and_then(local: InProcessClient, monkeypatch: pytest
 
 
 def test_a_bookmark_never_overtakes_an_event(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who resumes from a bookmark must have seen all that is older, also when the client was slow to read."""
+    """A client that resumes from a bookmark must have seen all older events, also if it reads slowly."""
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
     query = f"watch=true&allowWatchBookmarks=true&resourceVersion={now(local)}"
     headers = [("Authorization", f"Bearer {ADMIN_TOKEN}")]
@@ -151,7 +151,7 @@ def test_a_bookmark_never_overtakes_an_event(local: InProcessClient, monkeypatch
 def test_a_bookmark_is_never_older_than_what_the_client_has(
     local: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another replica may have told it more than this one has heard of yet; going back would be telling it twice."""
+    """Another replica may have sent it newer events than this one has; an older bookmark would repeat them."""
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
     ahead = int(now(local)) + 1
     with local.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=ahead, timeoutSeconds=1) as watch:
@@ -232,7 +232,7 @@ def test_only_json_can_be_streamed(client: Client, accept: str) -> None:
     assert yaml.safe_load(answer.body)["reason"] == "NotAcceptable"  # JSON is YAML too
 
 
-def test_a_stream_may_be_asked_for_by_its_name(client: Client) -> None:
+def test_the_media_type_of_a_stream_may_be_named(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
     with client.watch(CLUSTERS, headers={"Accept": "application/json;stream=watch"}) as watch:
         assert watch.next()["type"] == "ADDED"

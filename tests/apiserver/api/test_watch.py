@@ -1,3 +1,5 @@
+"""Watches: events, selectors, the older paths, the end of a watch."""
+
 from __future__ import annotations
 
 import time
@@ -19,7 +21,7 @@ def now(client: Client) -> str:
     return version_of(client.get(CLUSTERS).expect(200))
 
 
-def told(events: list[Event]) -> list[tuple[str, str | None]]:
+def summary(events: list[Event]) -> list[tuple[str, str | None]]:
     return [(event["type"], event["object"]["metadata"].get("name")) for event in events]
 
 
@@ -54,7 +56,7 @@ def test_a_watch_resumes_from_every_revision(client: Client) -> None:
     for skipped in range(len(every)):
         with client.watch(CLUSTERS, resourceVersion=start + skipped) as watch:
             events = watch.take(len(every) - skipped)
-        assert told(events) == every[skipped:]
+        assert summary(events) == every[skipped:]
         versions = [int(version_of(event["object"])) for event in events]
         assert versions == list(range(start + skipped + 1, start + len(every) + 1))
 
@@ -63,29 +65,29 @@ def test_a_watch_of_the_past_goes_on_with_the_present(client: Client) -> None:
     start = now(client)
     client.post(CLUSTERS, cluster("a")).expect(201)
     with client.watch(CLUSTERS, resourceVersion=start) as watch:
-        assert told(watch.take(1)) == [("ADDED", "a")]
+        assert summary(watch.take(1)) == [("ADDED", "a")]
         client.delete(path_of("a")).expect(200)
-        assert told(watch.take(1)) == [("DELETED", "a")]
+        assert summary(watch.take(1)) == [("DELETED", "a")]
 
 
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": ""}, {"resourceVersion": "0"}])
-def test_without_a_version_it_begins_with_what_exists(client: Client, query: dict[str, str]) -> None:
+def test_without_a_version_a_watch_begins_with_the_existing_objects(client: Client, query: dict[str, str]) -> None:
     made = [client.post(CLUSTERS, cluster(name)).expect(201) for name in ("b", "a")]
     with client.watch(CLUSTERS, **query) as watch:
         existing = watch.take(2)
         assert existing == [{"type": "ADDED", "object": made[1]}, {"type": "ADDED", "object": made[0]}]
         label(client, "a", x="1")
-        assert told(watch.take(1)) == [("MODIFIED", "a")]
+        assert summary(watch.take(1)) == [("MODIFIED", "a")]
 
 
 @pytest.mark.parametrize("selector", [{"labelSelector": "x=1"}, {"fieldSelector": "metadata.name=a"}])
-def test_selectors_hold_for_what_exists_too(client: Client, selector: dict[str, str]) -> None:
+def test_selectors_apply_to_existing_objects_too(client: Client, selector: dict[str, str]) -> None:
     client.post(CLUSTERS, cluster("a", labels={"x": "1"})).expect(201)
     client.post(CLUSTERS, cluster("b", labels={"x": "2"})).expect(201)
     with client.watch(CLUSTERS, **selector) as watch:
         label(client, "b", y="1")
         label(client, "a", y="1")
-        assert told(watch.take(2)) == [("ADDED", "a"), ("MODIFIED", "a")]
+        assert summary(watch.take(2)) == [("ADDED", "a"), ("MODIFIED", "a")]
 
 
 def test_objects_enter_and_leave_a_selection(client: Client) -> None:
@@ -104,7 +106,7 @@ def test_objects_enter_and_leave_a_selection(client: Client) -> None:
     assert version_of(events[2]["object"]) == version_of(left)
 
 
-def test_entering_and_leaving_is_the_same_when_told_later(client: Client) -> None:
+def test_a_resumed_watch_has_the_same_events_of_a_selection(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
     start = now(client)
     with client.watch(CLUSTERS, resourceVersion=start, labelSelector="x=1") as live:
@@ -115,43 +117,43 @@ def test_entering_and_leaving_is_the_same_when_told_later(client: Client) -> Non
         assert later.take(4) == seen
 
 
-def test_an_object_that_never_matched_is_never_mentioned(client: Client) -> None:
+def test_an_object_that_never_matched_has_no_events(client: Client) -> None:
     with client.watch(CLUSTERS, resourceVersion=now(client), labelSelector="x=1") as watch:
         client.post(CLUSTERS, cluster("a")).expect(201)
         client.delete(path_of("a")).expect(200)
         client.post(CLUSTERS, cluster("b", labels={"x": "1"})).expect(201)
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert summary(watch.take(1)) == [("ADDED", "b")]
 
 
 def test_a_field_selector_that_excludes_a_name(client: Client) -> None:
     with client.watch(CLUSTERS, resourceVersion=now(client), fieldSelector="metadata.name!=a") as watch:
         client.post(CLUSTERS, cluster("a")).expect(201)
         client.post(CLUSTERS, cluster("b")).expect(201)
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert summary(watch.take(1)) == [("ADDED", "b")]
 
 
 def test_the_older_path_of_a_collection(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
     with client.watch(OLD_WATCH) as watch:
         client.post(CLUSTERS, cluster("b")).expect(201)
-        assert told(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert summary(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-def test_the_older_path_of_one_object_tells_of_that_one_only(client: Client) -> None:
+def test_the_older_path_of_one_object_has_its_events_only(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
     client.post(CLUSTERS, cluster("b")).expect(201)
     with client.watch(f"{OLD_WATCH}/b") as watch:
         label(client, "a", x="1")
         label(client, "b", x="1")
         client.delete(path_of("b")).expect(200)
-        assert told(watch.take(3)) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+        assert summary(watch.take(3)) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
 
 
-def test_the_older_path_of_an_object_to_come(client: Client) -> None:
+def test_the_older_path_of_an_object_that_does_not_exist_yet(client: Client) -> None:
     with client.watch(f"{OLD_WATCH}/later", resourceVersion=now(client)) as watch:
         client.post(CLUSTERS, cluster("other")).expect(201)
         client.post(CLUSTERS, cluster("later")).expect(201)
-        assert told(watch.take(1)) == [("ADDED", "later")]
+        assert summary(watch.take(1)) == [("ADDED", "later")]
 
 
 def test_the_older_path_of_one_object_and_another_name_do_not_go_together(client: Client) -> None:
@@ -163,39 +165,36 @@ def test_an_objects_own_path_answers_the_object(client: Client) -> None:
     assert client.get(path_of("a"), watch="true").expect(200) == made
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_the_older_paths_can_only_be_read(client: Client, method: str) -> None:
-    client.request(method, OLD_WATCH, body={}).refused(405, "MethodNotAllowed")
+def test_the_older_paths_can_only_be_read(client: Client) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        client.request(method, OLD_WATCH, body={}).refused(405, "MethodNotAllowed")
 
 
-@pytest.mark.parametrize("value", ["true", "1", "True", "yes", ""])
-def test_what_counts_as_a_watch(client: Client, value: str) -> None:
+def test_the_values_of_the_parameter_watch(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
-    with client.watch(CLUSTERS, watch=value) as watch:
-        assert told(watch.take(1)) == [("ADDED", "a")]
+    for true in ("true", "1", "True", "yes", ""):
+        with client.watch(CLUSTERS, watch=true) as watch:
+            assert summary(watch.take(1)) == [("ADDED", "a")]
+    for false in ("false", "0", "False"):
+        assert client.get(CLUSTERS, watch=false).expect(200)["kind"] == "ClusterList"
 
 
-@pytest.mark.parametrize("value", ["false", "0", "False"])
-def test_what_counts_as_a_list(client: Client, value: str) -> None:
-    assert client.get(CLUSTERS, watch=value).expect(200)["kind"] == "ClusterList"
-
-
-def test_its_time_ends_a_watch_without_a_word(client: Client) -> None:
+def test_a_watch_ends_after_its_timeout_without_an_event(client: Client) -> None:
     began = time.monotonic()
     with client.watch(CLUSTERS, resourceVersion=now(client), timeoutSeconds=1) as watch:
         assert watch.rest() == []
     assert 0.9 < time.monotonic() - began < 5
 
 
-def test_a_version_to_come_is_waited_for(client: Client) -> None:
+def test_a_watch_waits_for_a_future_version(client: Client) -> None:
     future = int(now(client)) + 2
     with client.watch(CLUSTERS, resourceVersion=future) as watch:
         for name in "abc":
             client.post(CLUSTERS, cluster(name)).expect(201)
-        assert told(watch.take(1)) == [("ADDED", "c")]
+        assert summary(watch.take(1)) == [("ADDED", "c")]
 
 
-def test_what_is_too_old_is_an_error_in_the_stream(local: InProcessClient) -> None:
+def test_a_version_that_is_too_old_is_an_error_in_the_stream(local: InProcessClient) -> None:
     start = now(local)
     for name in "abc":
         local.post(CLUSTERS, cluster(name)).expect(201)
@@ -215,15 +214,15 @@ def test_the_compacted_revision_itself_can_still_be_resumed_from(local: InProces
     local.server.compact(int(middle))
     local.post(CLUSTERS, cluster("b")).expect(201)
     with local.watch(CLUSTERS, resourceVersion=middle) as watch:
-        assert told(watch.take(1)) == [("ADDED", "b")]
+        assert summary(watch.take(1)) == [("ADDED", "b")]
 
 
-def test_a_compaction_does_not_disturb_who_is_listening(local: InProcessClient) -> None:
+def test_a_compaction_does_not_disturb_open_watches(local: InProcessClient) -> None:
     with local.watch(CLUSTERS, resourceVersion=now(local)) as watch:
         local.post(CLUSTERS, cluster("a")).expect(201)
         local.server.compact(int(now(local)))
         local.post(CLUSTERS, cluster("b")).expect(201)
-        assert told(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert summary(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 @pytest.mark.parametrize(
@@ -247,19 +246,16 @@ def test_options_that_do_not_go_together(client: Client, query: dict[str, str], 
     assert causes(refused) == [("resourceVersionMatch", reason) for reason in wrong]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_an_invalid_query_is_refused_before_the_stream_begins(client: Client) -> None:
+    for query in (
         {"resourceVersion": "abc"},
         {"resourceVersion": "-5"},
         {"timeoutSeconds": "x"},
         {"labelSelector": "a in"},
         {"fieldSelector": "spec.x=1"},
         {"limit": "x"},
-    ],
-)
-def test_what_cannot_be_read_is_refused_before_the_stream_begins(client: Client, query: dict[str, str]) -> None:
-    client.get(CLUSTERS, watch="true", **query).refused(400, "BadRequest")
+    ):
+        client.get(CLUSTERS, watch="true", **query).refused(400, "BadRequest")
 
 
 def test_two_watchers_see_the_same(client: Client) -> None:
@@ -270,7 +266,7 @@ def test_two_watchers_see_the_same(client: Client) -> None:
         assert one.take(3) == two.take(3)
 
 
-def test_the_end_of_a_held_object_is_told_in_two_steps(client: Client) -> None:
+def test_the_deletion_of_an_object_with_finalizers_has_two_events(client: Client) -> None:
     client.post(CLUSTERS, cluster("a", finalizers=[HOLD])).expect(201)
     with client.watch(CLUSTERS, resourceVersion=now(client)) as watch:
         held = client.delete(path_of("a")).expect(200)
@@ -283,7 +279,7 @@ def test_the_end_of_a_held_object_is_told_in_two_steps(client: Client) -> None:
     assert int(version_of(gone["object"])) == int(version_of(held)) + 1
 
 
-def test_stopping_the_server_ends_every_watch_that_is_and_that_would_come(serve: Any) -> None:
+def test_a_stopping_server_ends_open_and_new_watches(serve: Any) -> None:
     client: InProcessClient = serve()
     seen = client.get(CLUSTERS).json["metadata"]["resourceVersion"]
     with client.watch(CLUSTERS) as one, client.watch(CLUSTERS, labelSelector="x=1") as two:
@@ -293,10 +289,10 @@ def test_stopping_the_server_ends_every_watch_that_is_and_that_would_come(serve:
         assert late.rest() == []
 
 
-@pytest.mark.parametrize("path", [CLUSTERS, OLD_WATCH, f"{OLD_WATCH}/a"])
-def test_where_watches_are_off_they_are_no_method(serve: Any, path: str) -> None:
+def test_watches_can_be_disabled(serve: Any) -> None:
     client: InProcessClient = serve("--enable-watch=false")
-    client.get(path, watch="true").refused(405, "MethodNotAllowed")
+    for path in (CLUSTERS, OLD_WATCH, f"{OLD_WATCH}/a"):
+        client.get(path, watch="true").refused(405, "MethodNotAllowed")
     client.post(CLUSTERS, cluster("a")).expect(201)
     assert client.get(CLUSTERS).expect(200)["kind"] == "ClusterList"
 
