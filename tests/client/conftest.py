@@ -16,7 +16,7 @@ CLUSTERS = GroupVersionResource("clusterregistry.k8s.io", "v1alpha1", "clusters"
 
 
 class Pauses:
-    """Instead of time: the pauses that were asked for."""
+    """A sleep that takes no time and records its pauses."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

@@ -1,4 +1,4 @@
-"""A small HTTPS server that answers whatever a test says, byte by byte."""
+"""A small HTTPS server whose responses a test writes byte by byte."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ GET = Call("GET", "/it")
 
 
 class Plugin:
-    """A program that counts its runs and prints what a file says."""
+    """A program that counts its runs and prints the content of a file."""
 
     def __init__(self, directory: Path, *, before: str = "") -> None:
         self.runs, self.output, self.seen = directory / "runs", directory / "output", directory / "seen"
@@ -214,7 +214,7 @@ async def test_calls_at_the_same_time_share_one_run(server: HostileServer, tmp_p
     assert plugin.count == 1
 
 
-async def test_a_plugin_is_told_of_the_cluster_if_it_asks(plugin: Plugin) -> None:
+async def test_a_plugin_gets_the_cluster_with_provide_cluster_info(plugin: Plugin) -> None:
     entry = {"apiVersion": V1BETA1, "command": str(plugin.program), "provideClusterInfo": True}
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"server": "https://c", "tls-server-name": "n", "extensions": [extension]}

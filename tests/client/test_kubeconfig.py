@@ -133,12 +133,12 @@ def test_a_context_becomes_a_configuration(tmp_path: Path) -> None:
     assert "'t'" not in repr(found)
 
 
-def test_every_problem_of_a_context_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_of_a_context_is_reported_at_once(tmp_path: Path) -> None:
     cluster = {"server": 5, "certificate-authority-data": "!", "insecure-skip-tls-verify": "yes"}
     user = {"token": "two words", "auth-provider": {"name": "gcp"}, "exec": {"apiVersion": "v1alpha1"}}
     with pytest.raises(ConfigError) as raised:
         config(one(tmp_path / "config", cluster=cluster, user=user))
-    told = "\n".join(raised.value.problems)
+    reported = "\n".join(raised.value.problems)
     for name in (
         "server",
         "certificate-authority-data",
@@ -147,8 +147,8 @@ def test_every_problem_of_a_context_is_told_at_once(tmp_path: Path) -> None:
         "auth-provider",
         "exec.command",
     ):
-        assert name in told
-    assert "two words" not in told
+        assert name in reported
+    assert "two words" not in reported
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,9 @@ from typing import Any, ClassVar
 MAX_MESSAGE = 2048
 """Characters of a text of the server that a message shows."""
 
+MAX_STATUS_MESSAGE = 16 << 10
+"""Characters of the message of a Status in the text of its error; ``status`` has all of it."""
+
 
 class ClientError(Exception):
     """A call failed. ``outcome_unknown``: the server may have carried out the request."""
@@ -118,7 +121,7 @@ class ResponseError(TransportError):
 
 
 class RedirectError(ResponseError):
-    """A redirect, which is never followed: credentials go where the configuration says."""
+    """A redirect, which is never followed: credentials are sent to the configured server alone."""
 
     def __init__(self, message: str, *, status: int, location: str) -> None:
         super().__init__(message, status=status, outcome_unknown=False)
@@ -144,7 +147,7 @@ class APIStatusError(ClientError):
 
     def __init__(self, status: Mapping[str, Any], *, retry_after: float | None = None) -> None:
         message = status.get("message")
-        super().__init__(message if isinstance(message, str) else "")
+        super().__init__(message[:MAX_STATUS_MESSAGE] if isinstance(message, str) else "")
         self.status = status
         self._retry_after = retry_after
 

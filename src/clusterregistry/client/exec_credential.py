@@ -41,7 +41,7 @@ InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecPlugin:
-    """The ``exec`` of a kubeconfig user. ``cluster_info`` is None unless the plugin asks for it."""
+    """The ``exec`` of a kubeconfig user. ``cluster_info`` is None without ``provideClusterInfo``."""
 
     api_version: str
     command: str
@@ -161,12 +161,13 @@ class ExecCredentialSource:
                     _read(process.stdout, MAX_OUTPUT), _read(process.stderr, _MAX_STDERR)
                 )
                 status = await process.wait()
-        except TimeoutError:
-            raise self._failure(f"it did not end within {self._timeout:g} seconds") from None
-        except _TooLongError:
-            raise self._failure(f"it printed more than {MAX_OUTPUT} bytes") from None
-        finally:
+        except BaseException as error:
             await _end(process, whole_session=not self._interactive)
+            if isinstance(error, TimeoutError):
+                raise self._failure(f"it did not end within {self._timeout:g} seconds") from None
+            if isinstance(error, _TooLongError):
+                raise self._failure(f"it printed more than {MAX_OUTPUT} bytes") from None
+            raise
         if status:
             said = printable(complaint[-4 * _SHOWN_STDERR :].decode("utf-8", "replace"))[-_SHOWN_STDERR:]
             raise self._failure(f"it ended with status {status}{f': {said}' if said else ''}")
@@ -199,7 +200,7 @@ async def _read(stream: asyncio.StreamReader | None, limit: int) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process, *, whole_session: bool) -> None:
-    """Kills what still runs, with its children: they would keep the pipes open."""
+    """Kills a plugin that failed, with its children: they would keep the pipes open."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if whole_session:
             os.killpg(process.pid, signal.SIGKILL)

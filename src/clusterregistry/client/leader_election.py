@@ -79,7 +79,7 @@ class LeaderElector:
     def is_leader(self) -> bool:
         """Whether this candidate may act as leader now: no other can have taken the lease yet.
 
-        To be asked before each step that must not be done by two, also within ``lead``.
+        Check it before each step that two must not do, also within ``lead``.
         """
         if self._renewed_at is None:
             return False

@@ -1,4 +1,4 @@
-"""The resolved access to one server: where it is, what is trusted, who the client is. What client-go calls rest.Config.
+"""The resolved access to one server: its address, the trusted authorities, the credentials. client-go's rest.Config.
 
 Made from a context of a kubeconfig, from the service account of a pod, or by hand. Pure: files are read by the
 transport, so that they can change.

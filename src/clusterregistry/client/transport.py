@@ -11,14 +11,13 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from clusterregistry.client import credentials, errors
@@ -68,7 +67,7 @@ class Stream:
         self.status = response.status
         self.headers: Mapping[str, str] = _headers(response)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes. Raises TransportError."""
         with _interpreted(_SENT):
             async for piece in self._response.content.iter_any():
@@ -151,10 +150,9 @@ class Transport:
     ) -> tuple[aiohttp.ClientResponse, Credential]:
         """The response once its head is there, with the credential that was used."""
         credential = await self.credentials.get()
-        headers = CIMultiDict(self._headers)
-        headers.update(request.headers)
+        headers = [*self._headers, *request.headers.items()]
         if credential.authorization:
-            headers["authorization"] = credential.authorization
+            headers.append(("authorization", credential.authorization))
         reset = _attempt.set(attempt)
         try:
             response = await self._session().request(
@@ -216,17 +214,14 @@ def _same_identity(one: Credential, other: Credential) -> bool:
     return one.certificate == other.certificate and one.key == other.key
 
 
-def _common_headers(config: RestConfig) -> CIMultiDict[str]:
+def _common_headers(config: RestConfig) -> list[tuple[str, str]]:
     chosen = config.impersonation
-    headers = CIMultiDict({"user-agent": config.user_agent, "accept-encoding": "identity"})
-    for name, value in (("impersonate-user", chosen.user), ("impersonate-uid", chosen.uid)):
-        if value:
-            headers.add(name, value)
-    for group in chosen.groups:
-        headers.add("impersonate-group", group)
+    headers = [("user-agent", config.user_agent), ("accept-encoding", "identity")]
+    headers += [("impersonate-user", chosen.user)] if chosen.user else []
+    headers += [("impersonate-uid", chosen.uid)] if chosen.uid else []
+    headers += [("impersonate-group", group) for group in chosen.groups]
     for key, values in chosen.extra.items():
-        for value in values:
-            headers.add(f"impersonate-extra-{quote(key, safe='')}", value)
+        headers += [(f"impersonate-extra-{quote(key, safe='')}", value) for value in values]
     return headers
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
@@ -103,21 +103,21 @@ async def _lines(stream: Stream, limit: int) -> AsyncGenerator[bytes, None]:
     """Whole lines. What stands behind the last line feed is an event that was cut: the stream has ended early."""
     begun: list[bytes] = []
     size = 0
-    pieces: AsyncIterator[bytes] = stream.pieces()
-    async for piece in pieces:
-        first, *others = piece.split(b"\n")
-        begun.append(first)
-        size += len(first)
-        for other in others:
+    async with contextlib.aclosing(stream.pieces()) as pieces:
+        async for piece in pieces:
+            first, *others = piece.split(b"\n")
+            begun.append(first)
+            size += len(first)
+            for other in others:
+                if size > limit:
+                    break
+                if line := b"".join(begun):
+                    yield line
+                begun, size = [other], len(other)
             if size > limit:
-                break
-            if line := b"".join(begun):
-                yield line
-            begun, size = [other], len(other)
-        if size > limit:
-            raise errors.ResponseTooLargeError(
-                f"an event of the watch has more than {limit} bytes", status=HTTPStatus.OK
-            )
+                raise errors.ResponseTooLargeError(
+                    f"an event of the watch has more than {limit} bytes", status=HTTPStatus.OK
+                )
     if any(begun):
         raise errors.DisconnectedError("the watch ended within an event")
 

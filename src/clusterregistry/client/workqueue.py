@@ -22,7 +22,7 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Says when a key may be processed again."""
+    """Decides when a key may be processed again."""
 
     def when(self, key: K_contra) -> float:
         """Seconds until the key may be processed. Each call counts as a failure of the key."""
@@ -154,7 +154,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_at(when, self._add_due, key)
 
     def add_rate_limited(self, key: K) -> None:
-        """Adds a key after the pause that the limiter says; counts as a failure of the key."""
+        """Adds a key after the pause of the limiter; counts as a failure of the key."""
         self.add_after(key, self._limiter.when(key))
 
     def forget(self, key: K) -> None:
