@@ -44,7 +44,7 @@ class WebhookOptions:
         help="What this server is called in tokens. That webhook is told; a token that it knows to be for others only "
         "is refused.",
         default_shown="nothing",
-        example="--api-audiences=clusterregistry",
+        example="--api-audiences=PROGRAM",
     )
     authorization_webhook_config_file: Path | None = option(
         None,
