@@ -81,7 +81,7 @@ class WebhookOptions:
     authorization_webhook: bool = option(
         False,
         kind=BOOLEAN,
-        help="The spelling of cluster-registry v0.0.3: when true, the mode Webhook comes before those that "
+        help="An older spelling: when true, the mode Webhook comes before those that "
         "--authorization-mode names, unless it is one of them.",
     )
 
