@@ -29,6 +29,7 @@ from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_current
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -68,11 +69,11 @@ class LifecycleHooks:
     renew: Callable[[], None] = lambda: None
 
 
-def serve(options: CompletedOptions, occasions: LifecycleHooks) -> int:
+def serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks) -> int:
     """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises."""
     listening = _listen(options)
     try:
-        uvloop.run(_serve(options, listening, occasions))
+        uvloop.run(_serve(options, product, hooks, listening))
     except StorageUnavailable as error:
         raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
     except OperatorError as error:
@@ -113,11 +114,11 @@ def _tls(options: CompletedOptions) -> LiveTls:
         raise StartupError(str(error), error.remedy) from None
 
 
-async def _serve(options: CompletedOptions, listening: socket.socket, occasions: LifecycleHooks) -> None:
+async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks, listening: socket.socket) -> None:
     trim_malloc()
     manager = service_manager.of_environment(os.environ)
-    async with _meanwhile(manager.keep_informed()), build(options) as server:
-        occasions.prepare()
+    async with _meanwhile(manager.keep_informed()), build(options, product) as server:
+        hooks.prepare()
         tls = _tls(options)
         update_authorities(server.trust, tls.loaded)
         http = HttpServer(server.handler, max_connections=connection_limit(options.limits.max_connections))
@@ -125,11 +126,11 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
         tune_collector()
         async with (
             _meanwhile(run_full_collections()),
-            _kept_current(tls, server, occasions),
+            _kept_current(tls, server, hooks),
             _host_followed(options.host, server, tls),
             _token_file_followed(server),
         ):
-            await _until_stopped(options, server, http, on_ready=occasions.on_ready, manager=manager)
+            await _until_stopped(options, server, http, on_ready=hooks.on_ready, manager=manager)
 
 
 async def _until_stopped(
@@ -152,9 +153,9 @@ async def _until_stopped(
 
 
 @contextlib.asynccontextmanager
-async def _kept_current(tls: LiveTls, server: Server, occasions: LifecycleHooks) -> AsyncIterator[None]:
+async def _kept_current(tls: LiveTls, server: Server, hooks: LifecycleHooks) -> AsyncIterator[None]:
     """Follows the files of certificates meanwhile."""
-    work = keep_current(tls, renew=occasions.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
+    work = keep_current(tls, renew=hooks.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
     async with _meanwhile(work):
         yield
 

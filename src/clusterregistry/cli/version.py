@@ -1,4 +1,4 @@
-"""``clusterregistry version``, and the same for the other programs."""
+"""The command ``version`` of every program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = "clusterregistry") -> int:  # noqa: ARG001 - as every command
+def run(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],  # noqa: ARG001 - as every command
+    *,
+    program: str,
+    version: str = __version__,
+) -> int:
     if help_text.asked_for(arguments):
         say(help_text.version(program).rstrip())
         return exit_status.OK
@@ -20,10 +26,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = 
         complain(*(f'{program} version: unknown argument "{each}"' for each in wrong), "It knows only --short.")
         return exit_status.USAGE
     short = bool(arguments) and arguments[-1] != "--short=false"
-    say(f"v{__version__}" if short else _long(program))
+    say(f"v{version}" if short else _long(program, version))
     return exit_status.OK
 
 
-def _long(program: str) -> str:
+def _long(program: str, version: str) -> str:
     machine = f"{platform.system().lower()}/{platform.machine()}"
-    return f"{program} v{__version__} ({platform.python_implementation()} {platform.python_version()}, {machine})"
+    return f"{program} v{version} ({platform.python_implementation()} {platform.python_version()}, {machine})"
