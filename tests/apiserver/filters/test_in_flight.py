@@ -9,11 +9,10 @@ import pytest
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import MASTERS, User
 from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import in_flight
 from clusterregistry.apiserver.filters.in_flight import FairQueue
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, resolve, text_response
 from clusterregistry.apiserver.metrics import RequestMetrics
 from tests.apiserver.http.http_servers import Gate
 
@@ -48,7 +47,7 @@ class Office:
         self.handle = wrap(self.gate)
 
     def ask(self, method: str, path: str, user: User) -> asyncio.Task[Answer]:
-        return asyncio.ensure_future(answered(self.handle(Asked(method, path, user))))
+        return asyncio.ensure_future(resolve(self.handle(Asked(method, path, user))))
 
     def turned_away(self, kind: str) -> int:
         return self.metrics.flights[kind].turned_away
@@ -90,7 +89,7 @@ async def test_a_seat_is_given_back_after_an_error_too() -> None:
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(fail)
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
-            await answered(handle(Asked("GET", CLUSTERS, ANN)))
+            await resolve(handle(Asked("GET", CLUSTERS, ANN)))
     assert seats.take_at_once()
 
 
@@ -140,7 +139,7 @@ async def test_a_watch_has_its_seat_only_until_its_stream_begins() -> None:
 
     seats = FairQueue(1)
     handle = in_flight.filter_for(reading=seats, writing=None, metrics=RequestMetrics(()))(watch)
-    await answered(handle(Asked("GET", CLUSTERS, ANN)))
+    await resolve(handle(Asked("GET", CLUSTERS, ANN)))
     assert seats.take_at_once()
 
 
@@ -149,4 +148,4 @@ async def test_without_limits_everybody_is_worked_for() -> None:
         return text_response("here")
 
     handle = in_flight.filter_for(reading=None, writing=None, metrics=RequestMetrics(()))(answer)
-    assert (await answered(handle(Asked("POST", CLUSTERS, ANN)))).status == 200
+    assert (await resolve(handle(Asked("POST", CLUSTERS, ANN)))).status == 200

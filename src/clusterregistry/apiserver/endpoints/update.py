@@ -7,12 +7,10 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
-from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.store import Written
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
@@ -22,9 +20,9 @@ Object = dict[str, Any]
 
 async def update(scope: RequestScope, request: Request) -> Answer:
     """Replaces an object; creates it (201) where the kind allows that and the user may create."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
         await LARGE_REQUESTS.take(request.user.name)
@@ -58,7 +56,7 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
         strategy=scope.strategy_for(request.info.subresource),
         dry_run=options.dry_run,
         warn=warn,
-        take_back=request.warnings.taking_back(),
+        take_back=request.warnings.checkpoint(),
         before_create=partial(require, request, "create"),
         admit=scope.admit_for(request.user, request.info.name),
         size=size,

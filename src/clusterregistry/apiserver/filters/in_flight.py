@@ -17,9 +17,8 @@ from http import HTTPStatus
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import MASTERS
-from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Reply, Response
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.response import Answer, Reply, Response, resolve
 from clusterregistry.apiserver.metrics import RequestMetrics
 
 PER_USER = 50
@@ -211,7 +210,7 @@ def filter_for(*, reading: FairQueue | None, writing: FairQueue | None, metrics:
 
         async def when_seated(request: Request, seat: _Seat) -> Answer:
             await seat.take_in_turn()
-            return await answered(inner(request))
+            return await resolve(inner(request))
 
         return handle
 
@@ -220,7 +219,7 @@ def filter_for(*, reading: FairQueue | None, writing: FairQueue | None, metrics:
 
 async def _kept(request: Request, reply: Awaitable[Answer], seat: _Seat, metrics: RequestMetrics) -> Answer:
     """The answer to a request that is worked on for longer."""
-    request.seat = seat
+    request.in_flight_slot = seat
     try:
         return await reply
     except APIError as error:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from clusterregistry.apiserver.http.response import Outlet
 
 Frame = tuple[int, bytes]
 """An encoded event and its revision."""
@@ -36,16 +38,6 @@ class Batch:
         """Whether it may be written at once. Found out here, and not for each client."""
         self.on_the_wire: bytes | None = None
         """The same as an outlet sends it: the first one that needs it makes it for all."""
-
-
-class Outlet(Protocol):
-    """Where the bytes of one stream go."""
-
-    async def send(self, data: bytes) -> None:
-        """Waits for a client that has to catch up, and writes; nothing when it has left."""
-
-    def offer(self, batch: Batch) -> bool:
-        """Writes at once, and says no where that would have to wait."""
 
 
 class Watcher(Generic[T]):
