@@ -30,8 +30,8 @@ from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request import Handler, Request
+from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
-from clusterregistry.apiserver.filters.in_flight import FairQueue
 from clusterregistry.apiserver.http.response import Response
 from clusterregistry.apiserver.metrics import RequestMetrics
 

@@ -21,13 +21,13 @@ async def create(scope: RequestScope, request: Request) -> Answer:
     body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         kv = await _created(scope, request, body, media_type=media_type, size=size)
         return encoding.object_response(scope, kv, representation, status=201)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _created(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> KeyValue:

@@ -57,11 +57,11 @@ PLAIN = Representation()
 
 def negotiate(request: Request, *, native: bool) -> Representation:
     """The first representation in the ``Accept`` header that a kind has. Raises 406."""
-    accept = request.header("accept")
+    accept, user_agent = request.header("accept"), request.header("user-agent")
     wanted = _native_representation(accept) if native else _representation(accept)
     if wanted is None:
         raise errors.not_acceptable(NATIVE if native else ACCEPTED)
-    return _PRETTY[wanted] if _wants_pretty(request) else wanted
+    return _PRETTY[wanted] if _wants_pretty(request, user_agent) else wanted
 
 
 def negotiate_watch(request: Request) -> Representation:
@@ -74,11 +74,11 @@ def negotiate_watch(request: Request) -> Representation:
 
 def negotiate_status(request: Request) -> Representation:
     """The representation of a Status, which is always sent and never as another kind."""
-    accept = request.header("accept")
+    accept, user_agent = request.header("accept"), request.header("user-agent")
     plain = _status_representation(accept)
     asked = _representation(accept)
     indented = asked.pretty if asked else True  # a client that accepts nothing of ours is a person with a browser
-    return _PRETTY[plain] if indented or _wants_pretty(request) else plain
+    return _PRETTY[plain] if indented or _wants_pretty(request, user_agent) else plain
 
 
 class _Pretty(dict[Representation, Representation]):
@@ -92,12 +92,12 @@ class _Pretty(dict[Representation, Representation]):
 _PRETTY = _Pretty()
 
 
-def _wants_pretty(request: Request) -> bool:
+def _wants_pretty(request: Request, user_agent: str) -> bool:
     """As kube-apiserver does: on request, and for people with a browser or curl."""
     pretty = request.query.first("pretty") if request.query_string else ""
     if pretty:
         return pretty.lower() in ("1", "t", "true")
-    return request.header("user-agent").startswith(("curl", "Wget", "Mozilla/5.0"))
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 @bounded_cache(512)

@@ -68,13 +68,13 @@ async def review(scope: ReviewScope, request: Request) -> Answer:
     body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         answer = await _answered(scope, request, body, media_type=media_type, size=size)
         return await run_in_worker(partial(_response, answer, representation), size=size)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_type: str, size: int) -> Object:

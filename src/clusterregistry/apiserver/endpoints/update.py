@@ -25,14 +25,14 @@ async def update(scope: RequestScope, request: Request) -> Answer:
     body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         written = await _updated(scope, request, body, media_type=media_type, size=size)
         status = 201 if written.created else 200
         return encoding.object_response(scope, written.kv, representation, status=status)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
