@@ -22,6 +22,7 @@ import uvloop
 from clusterregistry.apimachinery.operator_error import CertificateError, OperatorError
 from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.fd_limit import connection_limit
 from clusterregistry.apiserver.gc_tuning import run_full_collections, trim_malloc, tune_collector
 from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
@@ -121,7 +122,9 @@ async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHo
         hooks.prepare()
         tls = _tls(options)
         update_authorities(server.trust, tls.loaded)
-        http = HttpServer(server.handler, max_connections=connection_limit(options.limits.max_connections))
+        http = HttpServer(
+            server.handler, ServedRequest, max_connections=connection_limit(options.limits.max_connections)
+        )
         await http.listen(listening, tls.context)
         tune_collector()
         async with (
@@ -136,7 +139,7 @@ async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHo
 async def _until_stopped(
     options: CompletedOptions,
     server: Server,
-    http: HttpServer,
+    http: HttpServer[ServedRequest],
     *,
     on_ready: Callable[[], None],
     manager: ServiceManager,
@@ -205,12 +208,17 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def _begin_to_stop(
-    server: Server, http: HttpServer, stop: asyncio.Event, *, options: ServingOptions, manager: ServiceManager
+    server: Server,
+    http: HttpServer[ServedRequest],
+    stop: asyncio.Event,
+    *,
+    options: ServingOptions,
+    manager: ServiceManager,
 ) -> None:
     """A second signal waits for nobody any more."""
     if server.stopping.requested:
         _log.info("stopping at once")
-        http.end()
+        http.abort()
         stop.set()
     else:
         _log.info("stopping: watches end, requests under way finish")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.operator_error import CertificateError
+from clusterregistry.apiserver.http.transport import HandshakeFailure, on_handshake_failure
 from clusterregistry.apiserver.pki import files
 
 PLAIN_HTTP_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
@@ -28,45 +28,17 @@ _NO_TLS_REASONS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 _FIRST_LINE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A handshake that failed. ``farewell`` is what to send to the client."""
-
-    error: ssl.SSLError
-    farewell: bytes
-    side: ServerSide
-
-    @property
-    def of_certificate(self) -> bool:
-        """Whether the client's certificate is the reason."""
-        return isinstance(self.error, ssl.SSLCertVerificationError)
-
-    @property
-    def reason(self) -> str:
-        if isinstance(self.error, ssl.SSLCertVerificationError):
-            return self.error.verify_message
-        return self.error.reason or str(self.error)
-
-    def issuer(self) -> str:
-        """Who issued the client's certificate, fit for a log; empty when that cannot be said."""
-        return self.side.shown_issuer()
-
-
-on_refusal: ContextVar[Callable[[Refusal], None]] = ContextVar("on_refusal")
-"""Who is told of a refusal of the connection that is being made: it sends the farewell."""
-
-
 class ServerSide(ssl.SSLObject):
     """One connection's TLS."""
 
     _incoming: ssl.MemoryBIO
     _outgoing: ssl.MemoryBIO
-    _tell: Callable[[Refusal], None] | None = None
+    _tell: Callable[[HandshakeFailure], None] | None = None
     _refused = False
     _discarded = 0
 
     def watch(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, tell: Callable[[Refusal], None] | None
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, tell: Callable[[HandshakeFailure], None] | None
     ) -> ServerSide:
         self._incoming, self._outgoing, self._tell = incoming, outgoing, tell
         return self
@@ -92,7 +64,7 @@ class ServerSide(ssl.SSLObject):
         if self._tell is None or not farewell:
             return False
         self._refused = True
-        self._tell(Refusal(error, farewell, self))
+        self._tell(HandshakeFailure(error, farewell, self.shown_issuer))
         return True
 
     def _discard(self) -> None:
@@ -120,14 +92,14 @@ class ServerSide(ssl.SSLObject):
 
 
 class ServerContext(ssl.SSLContext):
-    """A context whose handshakes tell ``on_refusal`` of their failures."""
+    """A context whose handshakes tell ``on_handshake_failure`` of their failures."""
 
     sslobject_class = ServerSide
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *arguments: Any, **more: Any) -> ServerSide:
         side = super().wrap_bio(incoming, outgoing, *arguments, **more)
         assert isinstance(side, ServerSide)
-        return side.watch(incoming, outgoing, on_refusal.get(None))
+        return side.watch(incoming, outgoing, on_handshake_failure.get(None))
 
 
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
