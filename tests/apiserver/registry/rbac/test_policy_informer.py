@@ -42,7 +42,7 @@ async def put(kept: Keepers, obj: dict[str, Any]) -> None:
 
 
 def allowed(policy: Policy) -> bool:
-    return policy.grants(JANE).decision(GET).allowed
+    return policy.grants(JANE).decide(GET).allowed
 
 
 BAD_ROLE = role("bad") | {"rules": 5}
