@@ -13,7 +13,7 @@ from typing import Any
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.schema.schemas import Array, Integer, Object, String
-from clusterregistry.apiserver.cli import program
+from clusterregistry.apiserver.cli.program import server_program
 from clusterregistry.apiserver.options import CompletedOptions, OptionSet
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.columns import age_column, condition_cell, field_cell, name_column
@@ -124,4 +124,4 @@ PRODUCT = Product(
 )
 
 if __name__ == "__main__":
-    sys.exit(program.run(sys.argv[1:], os.environ, PRODUCT))
+    sys.exit(server_program(PRODUCT).main(sys.argv[1:], os.environ))
