@@ -1,4 +1,4 @@
-"""Large requests: in threads, few at a time, and user by user."""
+"""Large work is done beside the loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from clusterregistry.apiserver.registry.worker_pool import LARGE, FairLimiter, run_in_worker
+from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 
 
 async def test_small_work_is_done_at_once_and_large_work_in_another_thread() -> None:
@@ -32,64 +32,3 @@ async def test_what_large_work_raises_is_raised() -> None:
 
     with pytest.raises(KeyError, match="a"):
         await run_in_worker(fail, size=LARGE + 1)
-
-
-async def entered(limiter: FairLimiter, user: str, order: list[str]) -> None:
-    await limiter.take(user)
-    order.append(user)
-
-
-async def turns(number: int = 5) -> None:
-    for _ in range(number):
-        await asyncio.sleep(0)
-
-
-async def test_no_more_requests_than_places_are_served() -> None:
-    limiter = FairLimiter(2)
-    order: list[str] = []
-    waiting = [asyncio.ensure_future(entered(limiter, "joe", order)) for _ in range(5)]
-    await turns()
-    assert len(order) == 2
-    for _ in range(5):
-        limiter.leave()
-    await asyncio.gather(*waiting)
-    assert len(order) == 5
-
-
-async def test_users_take_turns() -> None:
-    limiter = FairLimiter(1)
-    order: list[str] = []
-    users = ["joe", "joe", "joe", "joe", "jane"]
-    waiting = [asyncio.ensure_future(entered(limiter, user, order)) for user in users]
-    for _ in users:
-        await turns()
-        limiter.leave()
-    await asyncio.gather(*waiting)
-    assert order == ["joe", "joe", "jane", "joe", "joe"]
-
-
-async def test_a_cancelled_request_leaves_its_place_to_others() -> None:
-    limiter = FairLimiter(1)
-    order: list[str] = []
-    await limiter.take("joe")
-    gone = asyncio.ensure_future(entered(limiter, "joe", order))
-    late = asyncio.ensure_future(entered(limiter, "joe", order))
-    await turns()
-    gone.cancel()
-    await turns()
-    limiter.leave()
-    await late
-    assert order == ["joe"]
-
-
-async def test_a_place_that_is_assigned_to_a_request_just_cancelled_is_not_lost() -> None:
-    limiter = FairLimiter(1)
-    order: list[str] = []
-    await limiter.take("joe")
-    gone = asyncio.ensure_future(entered(limiter, "joe", order))
-    late = asyncio.ensure_future(entered(limiter, "jane", order))
-    await turns()
-    limiter.leave()
-    gone.cancel()
-    await late
-    assert order == ["jane"]

@@ -15,10 +15,8 @@ from unittest import mock
 
 import orjson
 
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import StreamResponse
-from clusterregistry.apiserver.registry.watcher import Batch
+from clusterregistry.apiserver.endpoints.request import Request
+from clusterregistry.apiserver.http.response import SharedPiece, StreamResponse, resolve
 from clusterregistry.apiserver.webhooks import webhook as calling
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.in_process import InProcess
@@ -133,7 +131,7 @@ class ChainRequest(Request):
         if _INITIAL_END in data:
             self._left.set()
 
-    def offer(self, _: Batch) -> bool:
+    def offer(self, _: SharedPiece) -> bool:
         return False
 
 
@@ -201,7 +199,7 @@ class AccessServer:
         admin = Login(label="admin", user=logins.ADMIN, headers=logins.bearer("admintoken"))
         found = []
         for user, action in pairs:
-            answer = await answered(self.server.server.handler(ChainRequest(admin, review_of(user, action), ())))
+            answer = await resolve(self.server.server.handler(ChainRequest(admin, review_of(user, action), ())))
             assert not isinstance(answer, StreamResponse)
             found.append(json.loads(b"".join(answer.body))["status"]["allowed"])
         return found
@@ -209,7 +207,7 @@ class AccessServer:
     async def _answer(self, login: Login, call: Call) -> tuple[int, frozenset[str] | None]:
         chain = (self.externals.certificates[login.certificate].der,) if login.certificate else ()
         question = ChainRequest(login, call, chain)
-        answer = await answered(self.server.server.handler(question))
+        answer = await resolve(self.server.server.handler(question))
         if answer.status != 200 or call.action.verb not in ("list", "watch"):
             return answer.status, None
         if isinstance(answer, StreamResponse):

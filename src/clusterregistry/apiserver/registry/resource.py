@@ -1,6 +1,7 @@
 """The definition of a resource: its names, versions, verbs and strategy.
 
-Objects are stored in ``storage_version``; each served version has the conversion to and from it.
+A product lists its resources. Objects are stored in ``storage_version``; each served version has the conversion to and
+from it.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class Resource(Definition):
     storage_version: str
     strategy: Strategy
     status_strategy: Strategy | None = None
+    default_roles: Sequence[str] = ("admin", "edit", "view")
+    """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
     read_your_writes: bool = False
     """Whether a write is answered only after its event has arrived, for objects that the server itself acts on."""
 

@@ -7,10 +7,12 @@ milliseconds between it and all other requests. The work must be pure: it may us
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from clusterregistry.apiserver.fair_queue import FairQueue
 
 T = TypeVar("T")
 
@@ -34,44 +36,9 @@ async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
     return await asyncio.get_running_loop().run_in_executor(_pool, work)
 
 
-class FairLimiter:
-    """Limits the large requests that are served at once, from the decoding of their bodies to their responses.
+LARGE_REQUESTS = FairQueue(3, patience=None, max_waiting=math.inf, max_waiting_per_user=math.inf)
+"""Slots for large requests of this process, from the decoding of their bodies to their responses.
 
-    A body of three megabytes can take eighty when it is decoded. Requests that wait have their bodies only. Users take
-    turns: a user with hundreds of requests does not delay the others.
-    """
-
-    def __init__(self, places: int) -> None:
-        self._free = places
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user, in the order of turns. No queue is empty, and there is none while a place is free."""
-
-    async def take(self, user: str) -> None:
-        """Waits for a place, which ``leave`` returns."""
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(user, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # the place was assigned just before the request was cancelled
-                self.leave()
-            raise
-
-    def leave(self) -> None:
-        while self._waiting:
-            user = next(iter(self._waiting))
-            queue = self._waiting.pop(user)
-            turn = queue.popleft()
-            if queue:
-                self._waiting[user] = queue  # at the end: the other users come first
-            if not turn.cancelled():
-                turn.set_result(None)
-                return
-        self._free += 1
-
-
-LARGE_REQUESTS = FairLimiter(3)
-"""The limit of this process: two requests in the threads, and one that waits for storage or authorizer."""
+Two requests are in the threads, and one waits for storage or authorizer. A body of three megabytes can take eighty when
+it is decoded; requests that wait have their bodies only.
+"""
