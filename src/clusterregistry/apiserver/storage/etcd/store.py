@@ -325,7 +325,7 @@ class EtcdStorage:
 
     async def close(self) -> None:
         if self._closing is None:
-            self._seen.give_up(self._endpoints.closed_message)
+            self._seen.fail(self._endpoints.closed_message)
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 
