@@ -217,7 +217,7 @@ def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
     assert capsys.readouterr().out == (
         f"Restored 3 objects to {data / 'registry.db'}.\n"
         f"The database that was there is kept as {kept}.\n"
-        "Revisions go on behind 1000005: programs that watch will list anew by themselves.\n"
+        "Revisions go on behind 1000005: programs that watch will list again by themselves.\n"
         "Next: start the server.\n"
     )
     assert PREFIX + "later" in dict(rows(kept))
