@@ -20,8 +20,8 @@ from schemathesis.checks import (
 )
 from schemathesis.core.transport import Response
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from clusterregistry.apiserver.options import load
 from clusterregistry.registry import catalog
 from tests.apiserver.api.in_process import InProcessClient

@@ -8,12 +8,12 @@ from functools import cached_property
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.discovery import aggregated, documents, groups
-from clusterregistry.apiserver.discovery.contents import Served
+from clusterregistry.apiserver.discovery import documents, groups
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.groups import WireObject
 from clusterregistry.apiserver.discovery.openapi_v2 import OpenAPIV2
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 
 _AGGREGATED_HEADERS = {"Vary": "Accept", "Cache-Control": "public"}
 
@@ -50,7 +50,7 @@ class Discovery:
         """The aggregated form of ``/api`` or ``/apis`` where the client asks for it first; else None."""
         if path not in self._aggregated:
             return None
-        version = documents.aggregated_version(accept, aggregated.VERSIONS)
+        version = documents.aggregated_version(accept, groups.AGGREGATED_VERSIONS)
         return None if version is None else self._aggregated[path][version]
 
     def answer(
@@ -109,8 +109,8 @@ class Discovery:
     def _aggregated_documents(self) -> dict[str, dict[str, Document]]:
         resources, enable_watch = self._served.resources, self._served.enable_watch
         core, named = {}, {}
-        for version in aggregated.VERSIONS:
-            core[version] = aggregated.document(aggregated.core_groups(version), version)
-            group_list = aggregated.named_groups(resources, version, enable_watch=enable_watch)
-            named[version] = aggregated.document(group_list, version)
+        for version in groups.AGGREGATED_VERSIONS:
+            core[version] = groups.aggregated_document(groups.aggregated_core(version), version)
+            group_list = groups.aggregated_groups(resources, version, enable_watch=enable_watch)
+            named[version] = groups.aggregated_document(group_list, version)
         return {"/api": core, "/apis": named}
