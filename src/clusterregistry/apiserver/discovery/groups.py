@@ -29,7 +29,7 @@ _HASHED_BYTES = 8
 
 
 def api_versions(*, server_address: str) -> WireObject:
-    """``/api``. ``server_address`` is the host and port that clients reach this server at."""
+    """``/api``. ``server_address`` is the host and port of this server for clients."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]
     return {"kind": "APIVersions", "versions": [CORE_VERSION], "serverAddressByClientCIDRs": addresses}
 
@@ -149,7 +149,7 @@ def aggregated_groups(resources: Sequence[Definition], version: str, *, enable_w
 
 
 def aggregated_document(group_list: WireObject, version: str) -> Document:
-    """The list encoded, with the content type that tells clients it is the aggregated form."""
+    """The encoded list, with the content type of the aggregated form."""
     content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
     return documents.tagged(orjson.dumps(group_list, option=orjson.OPT_APPEND_NEWLINE), content_type=content_type)
 

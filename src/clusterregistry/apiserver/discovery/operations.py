@@ -25,7 +25,7 @@ from clusterregistry.apiserver.discovery.groups import group_versions, served_in
 from clusterregistry.apiserver.registry.resource import Definition, Version
 
 OBJECT_TYPES = ("application/json", "application/yaml")
-"""How objects are sent and answered."""
+"""The media types of objects."""
 
 JSON_PATCH = "application/json-patch+json"
 
@@ -34,7 +34,7 @@ PATCH_TYPES = (JSON_PATCH, "application/merge-patch+json", "application/apply-pa
 
 Where strategic merge is announced, kubectl 1.26 and later computes its patches for ``apply`` that way and
 warns of every field that it does not find in the schema. It is left out here, as kube-apiserver leaves it
-out for custom resources: kubectl then sends plain merge patches, and the server alone judges fields.
+out for custom resources: kubectl then sends plain merge patches, and the server alone validates fields.
 """
 
 STATUS = META_PREFIX + "Status"
@@ -55,7 +55,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """All that is served, and how."""
+    """The resources that the server serves."""
 
     resources: Sequence[Definition]
     enable_watch: bool = True
@@ -114,7 +114,7 @@ def _needed(operation: Operation) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter; its schema is one of a single value and carries the description."""
+    """A parameter. Its schema has a single value and the description."""
 
     name: str
     schema: Schema
@@ -127,7 +127,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What a request carries: the name of its schema and the media types."""
+    """The body of a request: the name of its schema and the media types."""
 
     schema: str
     media_types: Sequence[str]
@@ -162,7 +162,7 @@ class Path:
 
 
 def document_path(path: str, *, schema: str, operation_id: str, tag: str) -> Path:
-    """A path that answers GET with a document about the server."""
+    """A path that serves a document about the server."""
     read = Operation(method="get", id=operation_id, description=f"Read {path}", tag=tag, answers={200: (schema,)})
     return Path(path=path, operations=[read])
 
@@ -231,7 +231,7 @@ _DELETE_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verb:
-    """What a kind of operation is called: by clients (``action``) and in its id (``name`` and ``infix``)."""
+    """The names of an operation: for clients (``action``) and in its id (``name`` and ``infix``)."""
 
     method: Method
     action: str
@@ -367,7 +367,7 @@ def group_camel_case(group: str) -> str:
 
 
 def tag(group: str, version: str = "") -> str:
-    """Under which heading an operation is listed."""
+    """The tag under which an operation is listed."""
     camel = group_camel_case(group)
     name = camel[:1].lower() + camel[1:]
     return f"{name}_{version}" if version else name
