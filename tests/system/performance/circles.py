@@ -42,7 +42,7 @@ def main(directory: Path) -> None:
 
 def forget_and_collect() -> None:
     """What is known of paths is forgotten in time: there are more of them than are remembered."""
-    request_info._parsed_once.cache_clear()
+    request_info._parse_cached.cache_clear()
     gc.collect()
 
 

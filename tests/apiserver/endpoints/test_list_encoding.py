@@ -166,7 +166,7 @@ def with_labels(obj: dict[str, Any]) -> dict[str, Any]:
 async def test_others_have_a_turn_once_measuring_has_taken_its_time(
     monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, least: int
 ) -> None:
-    monkeypatch.setattr(making_items, "_WITHOUT_A_PAUSE", seconds)
+    monkeypatch.setattr(making_items, "_TURN_SECONDS", seconds)
     turns = 0
 
     async def take_turns() -> None:

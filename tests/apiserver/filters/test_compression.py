@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from clusterregistry.apiserver.filters.compression import Editions
+from clusterregistry.apiserver.filters.compression import EditionCache
 from clusterregistry.apiserver.http.response import Edition, LazyBody
 
 SMALL, LARGE = 200 * 1024, 1024 * 1024
@@ -17,7 +17,7 @@ SMALL, LARGE = 200 * 1024, 1024 * 1024
 class Bodies:
     """Bodies that count how often they are made."""
 
-    def __init__(self, editions: Editions) -> None:
+    def __init__(self, editions: EditionCache) -> None:
         self._editions = editions
         self.made = 0
 
@@ -34,7 +34,7 @@ class Bodies:
 
 @pytest.fixture
 def bodies() -> Bodies:
-    return Bodies(Editions())
+    return Bodies(EditionCache())
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -78,8 +78,8 @@ async def test_who_leaves_takes_it_from_nobody(bodies: Bodies) -> None:
 
 
 async def test_what_is_kept_is_bounded() -> None:
-    one = len(b"".join(await Bodies(Editions()).compressed(Edition("a", 1))))
-    bodies = Bodies(Editions(most_bytes=2 * one))
+    one = len(b"".join(await Bodies(EditionCache()).compressed(Edition("a", 1))))
+    bodies = Bodies(EditionCache(max_bytes=2 * one))
     for name in "abc" * 3:
         await bodies.compressed(Edition(name, 1))
     made = bodies.made
