@@ -311,7 +311,7 @@ def test_a_failure_that_was_not_foreseen_does_not_end_the_looking(
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(Failing(path).follow(sleep=sleep))
     assert slept == [LOOK_SECONDS] * 3
-    assert caplog.messages == [f"{path} could not be looked at"] * 2
+    assert caplog.messages == [f"{path} could not be reloaded"] * 2
 
 
 def test_a_pipe_is_read_once() -> None:

@@ -315,7 +315,7 @@ async def test_a_renewal_that_fails_is_said_and_tried_again(
     messages = [each.getMessage() for each in caplog.records if each.name == LOGGER]
     assert messages == [
         "certificates could not be renewed: the disk is full. What to do: make room",
-        "certificates could not be looked at",
+        "certificates could not be reloaded",
     ]
 
 
