@@ -163,7 +163,7 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
         (enveloped(b"", "v1", "Pod"), "no kind 'Pod' of version 'v1'"),
         (enveloped(b"", "", ""), "no kind ''"),
         (enveloped(b"\x0a\x04\x42\x02\x08\xff", *REVIEW.values()), "malformed"),
-        (enveloped(b"\x0a\x0c\x42\x0a\x08" + b"\xff" * 8 + b"\x7f", *REVIEW.values()), "no time"),
+        (enveloped(b"\x0a\x0c\x42\x0a\x08" + b"\xff" * 8 + b"\x7f", *REVIEW.values()), "out of range for a time"),
         (enveloped(b"\x0a\x09\x8a\x01\x06\x3a\x04\x0a\x02{]", *REVIEW.values()), "invalid character"),
         (MAGIC + bytes(CLASSES["Unknown"](contentEncoding="gzip").SerializeToString()), "'gzip' is not supported"),
     ],
