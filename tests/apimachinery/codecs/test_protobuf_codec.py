@@ -148,7 +148,7 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "empty data"),
         (MAGIC, "empty body"),
@@ -169,8 +169,8 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_what_is_no_body_is_refused(body: bytes, told: str) -> None:
-    with pytest.raises(DecodeError, match=told.replace("(", r"\(")):
+def test_what_is_no_body_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(DecodeError, match=message.replace("(", r"\(")):
         decode(body)
 
 

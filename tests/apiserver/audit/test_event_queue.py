@@ -1,4 +1,4 @@
-"""The queue: nobody who is served waits, and nothing is lost without being counted."""
+"""The queue: no request waits, and every lost event is counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = Limits(gathering=0.0, retry=0.001, farewell=PATIENCE)
 
 
 class Lines:
-    """A log that can be made to wait or to fail, and tells what happened."""
+    """A log that can be made to wait or to fail, and records what happened."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []

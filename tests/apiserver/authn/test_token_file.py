@@ -47,7 +47,7 @@ def test_blank_lines_are_skipped(tmp_path: Path) -> None:
     assert len(load(tmp_path, "\n\na,jane,1\n\nb,joe,2\n\n")) == 2
 
 
-def test_an_empty_file_knows_nobody(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_users(tmp_path: Path) -> None:
     assert len(load(tmp_path, "")) == 0
 
 
