@@ -146,14 +146,14 @@ coverage-access: setup ## Check that every branch of authentication and authoriz
 .PHONY: crash-test
 crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
 	@echo "==> Killing the server in the midst of its work, again and again"
-	@$(BIN)/python -m tests.system.faults.crashing $(ARGS)
+	@$(BIN)/python -m tests.system.faults.crash_run $(ARGS)
 
 .PHONY: fault-test
 fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARGS='--seconds 300 --seed 7'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5
 	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
 	@echo "==> Harming three members of etcd and two replicas under load"
-	@$(BIN)/python -m tests.system.faults.striking $(ARGS)
+	@$(BIN)/python -m tests.system.faults.fault_run $(ARGS)
 
 .PHONY: hostile-bodies
 hostile-bodies: setup ## Measure what the worst bodies of each format cost the server; ARGS='--only yaml'

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks import disk, load, rendering, servers, wrk
-from benchmarks.comparing import STARTUP, Comparison
-from benchmarks.driving import LoadError
-from benchmarks.growing import OBJECTS, WATCHERS, Growth
+from benchmarks import disk, load, page, servers, wrk
+from benchmarks.comparison import STARTUP, Comparison
+from benchmarks.driver import LoadError
+from benchmarks.growth import OBJECTS, WATCHERS, Growth
 from benchmarks.ours import OwnRun
 from benchmarks.progress import say
 from benchmarks.results import Results, ResultsError
@@ -231,7 +231,7 @@ def _disk(options: argparse.Namespace) -> int:
 
 
 def _render(into: Path) -> int:
-    print(f"written: {rendering.write(Results.read(into), into)}")
+    print(f"written: {page.write(Results.read(into), into)}")
     return 0
 
 

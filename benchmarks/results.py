@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 
 FILE = "results.json"
 ETCD_ITSELF = "etcd itself"

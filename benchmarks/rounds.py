@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.metering import NOISY, Record
+from benchmarks.meter import NOISY, Record
 from benchmarks.scenarios import Scenario
 
 _MOST_AGAIN = 2

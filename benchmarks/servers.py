@@ -15,7 +15,7 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from benchmarks.driving import LoadError, call
+from benchmarks.driver import LoadError, call
 from benchmarks.objects import PATH
 from benchmarks.processes import Process
 from benchmarks.targets import Target

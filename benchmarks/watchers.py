@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.driving import LoadError, call
-from benchmarks.metering import own_cpu
+from benchmarks.driver import LoadError, call
+from benchmarks.meter import own_cpu
 from benchmarks.objects import PATH
 from benchmarks.processes import follow_parent
 from benchmarks.targets import Target

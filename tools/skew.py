@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tests.system.e2e.real_programs import ETCD_PROGRAM, HELM_PROGRAM, KUBECTLS, WANTED
-from tests.system.e2e.recording import MARK, OUTCOMES
+from tests.system.e2e.skew_outcomes import MARK, OUTCOMES
 from tools import programs, skew_page
 from tools.skew_page import Outcomes, Skew, Tried
 
@@ -67,7 +67,7 @@ def outcomes(host: str) -> Outcomes:
         # Without other programs that somebody has named: the pinned ones are to be tried.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("E2E_")}
         environ = {**inherited, WANTED: "1", "E2E_HOST": host, OUTCOMES: str(file)}
-        command = [sys.executable, "-m", "pytest", "-p", "tests.system.e2e.recording", "-m", MARK, *_TESTS]
+        command = [sys.executable, "-m", "pytest", "-p", "tests.system.e2e.skew_outcomes", "-m", MARK, *_TESTS]
         done = subprocess.run(command, check=False, env=environ)
         if done.returncode not in _RAN:
             raise programs.ProgramError(f"the tests behind {host} did not run: pytest ended with {done.returncode}")

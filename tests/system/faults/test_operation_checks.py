@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tests.system.faults.checking import check
 from tests.system.faults.examples import (
     ADDITION,
     CREATE_IT,
@@ -38,6 +37,7 @@ from tests.system.faults.records import (
     Value,
     Version,
 )
+from tests.system.faults.verdict import check
 
 TOKENS = ("x1", "x2", "x3", "x4", "x5")
 

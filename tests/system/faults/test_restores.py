@@ -14,9 +14,9 @@ import pytest
 
 from tests.apiserver.api.objects import CLUSTERS, names
 from tests.apiserver.storage.etcd_servers import NEEDS_RESTORE
-from tests.system.faults.checking import check
 from tests.system.faults.connections import Connection, LostError, Target, UnreachableError
 from tests.system.faults.sites import Site
+from tests.system.faults.verdict import check
 from tests.system.faults.workload import Workload
 
 SECONDS = 4.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.system.faults.checking import check
 from tests.system.faults.examples import (
     ADDITION,
     CHANGES,
@@ -17,6 +16,7 @@ from tests.system.faults.examples import (
 )
 from tests.system.faults.faults import Fault
 from tests.system.faults.records import Action, Change, Kind, Selection, Value, Version, WatchRecord
+from tests.system.faults.verdict import check
 
 
 def faults(*watches: WatchRecord, sole_writer: bool = False) -> list[Fault]:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.system.performance import budgets
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 from tests.system.performance.paths import OBJECTS, measured
 from tests.system.performance.servers import fill, serving
 

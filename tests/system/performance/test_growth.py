@@ -6,7 +6,7 @@ import pytest
 
 from tests.apiserver.api.objects import CLUSTERS
 from tests.system.performance.conftest import ServerWith
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 from tests.system.performance.paths import OBJECTS as FEW
 from tests.system.performance.paths import TABLE, delivery, reads, steady
 from tests.system.performance.servers import CountedServer

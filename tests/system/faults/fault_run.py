@@ -2,7 +2,7 @@
 
 Meanwhile another program writes values that are no objects beside theirs.
 
-Run as ``python -m tests.system.faults.striking``; ``--help`` names the options.
+Run as ``python -m tests.system.faults.fault_run``; ``--help`` names the options.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.system.faults.checking import Verdict, check
 from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.nemesis import Storm
 from tests.system.faults.records import Record
-from tests.system.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
+from tests.system.faults.report import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.system.faults.sites import Site
+from tests.system.faults.verdict import Verdict, check
 from tests.system.faults.workload import StalledError, Workload
 
 SECONDS = 300

@@ -18,7 +18,7 @@ from clusterregistry.crinit.main import main
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.test_chart import CHART, PLACED
-from tests.crinit.test_deploying_standalone import kubectl
+from tests.crinit.test_deploy_standalone import kubectl
 from tests.system.e2e import real_programs
 from tests.system.e2e.host_clusters import HostCluster
 from tests.system.e2e.processes import wait_for

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.system.faults.checking import Verdict
 from tests.system.faults.records import Record
+from tests.system.faults.verdict import Verdict
 
 HISTORY = "history.txt"
 

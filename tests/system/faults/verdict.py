@@ -11,7 +11,7 @@ from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.history import check_operations
 from tests.system.faults.records import Action, Record, Result, Selection
 from tests.system.faults.timeline import Timeline
-from tests.system.faults.watching import check_numbering, check_watch, merged
+from tests.system.faults.watch_checks import check_numbering, check_watch, merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 from tests.apiserver.storage.etcd_servers import RUNS_HERE
-from tests.system.faults.checking import check
+from tests.system.faults.fault_run import Struck, shown, strike
 from tests.system.faults.faults import Fault
 from tests.system.faults.records import (
     Action,
@@ -29,7 +29,7 @@ from tests.system.faults.records import (
     Value,
     WatchRecord,
 )
-from tests.system.faults.striking import Struck, shown, strike
+from tests.system.faults.verdict import check
 
 SECONDS = 30
 SEED = 7

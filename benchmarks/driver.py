@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from benchmarks.answers import Answer
-from benchmarks.metering import Meter, Record, latencies
+from benchmarks.meter import Meter, Record, latencies
 from benchmarks.targets import Target
 
 PATIENCE = 30.0
