@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, SELF, Fields, Names, is_atomic, whole_names
-from clusterregistry.apimachinery.fieldmanager.list_items import compile_by_element, grouped
-from clusterregistry.apimachinery.fieldmanager.path_element import FIELD
+from clusterregistry.apimachinery.fieldmanager.path_element import FIELD, compile_by_element, grouped
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
@@ -183,24 +182,17 @@ _NO_PARTS: dict[str, _Parts] = {}
 
 
 def _everything_flat(element_of: Callable[[str], str]) -> Callable[[Any], Fields]:
-    """The node of a dict whose values have no parts depends on nothing but its keys, and a fleet has few sets of these.
+    """The node of a dict whose values have no parts follows from the dict's keys, and a fleet has few sets of keys.
 
-    So one node is kept for each: sets of fields are never changed, and may share their parts.
+    So the nodes are cached: field sets are never changed, and may share their parts.
     """
-    kept: dict[tuple[str, ...], Fields] = {}
+
+    @bounded_cache(_KEPT, longest=_MOST_NAMES)
+    def node_of(names: tuple[str, ...]) -> Fields:
+        return {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
 
     def all_of(value: Any) -> Fields:
-        if not value or type(value) is not dict:
-            return LEAF
-        names = tuple(value)
-        node = kept.get(names)
-        if node is None:
-            node = {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
-            if len(names) <= _MOST_NAMES:
-                if len(kept) >= _KEPT:
-                    kept.clear()
-                kept[names] = node
-        return node
+        return node_of(tuple(value)) if value and type(value) is dict else LEAF
 
     return all_of
 

@@ -46,7 +46,7 @@ def _annotations(obj: Object) -> dict[str, str]:
     return obj.get("metadata", {}).get("annotations") or {}
 
 
-def keep_in_step(obj: Object, configuration: Object) -> None:
+def update_annotation(obj: Object, configuration: Object) -> None:
     """Where the annotation exists, it says now what was applied by server-side apply. Changes ``obj``."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clusterregistry.apimachinery.fieldmanager.field_set import CONTAINERS, is_atomic
-from clusterregistry.apimachinery.fieldmanager.list_items import identified
+from clusterregistry.apimachinery.fieldmanager.path_element import identified
 from clusterregistry.apimachinery.meta.integers import whole
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema

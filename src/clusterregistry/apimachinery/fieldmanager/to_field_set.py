@@ -11,8 +11,7 @@ from itertools import filterfalse
 from typing import Any
 
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, Fields, Names, as_member, is_atomic, whole_names
-from clusterregistry.apimachinery.fieldmanager.list_items import compile_by_element, grouped
-from clusterregistry.apimachinery.fieldmanager.path_element import FIELD
+from clusterregistry.apimachinery.fieldmanager.path_element import FIELD, compile_by_element, grouped
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 

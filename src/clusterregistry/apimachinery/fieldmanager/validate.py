@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apimachinery.fieldmanager import path_element
 from clusterregistry.apimachinery.fieldmanager.field_set import is_atomic
-from clusterregistry.apimachinery.fieldmanager.list_items import NoIdentityError, compile_by_element, element_of
+from clusterregistry.apimachinery.fieldmanager.path_element import NoIdentityError, compile_by_element, element_of
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apiserver.audit.redaction import Masker
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Level
 from clusterregistry.apiserver.audit.trail import TOO_LARGE, Event, Trail, decoded, without_managed_fields
@@ -52,7 +53,7 @@ _SECRET_RESOURCES = frozenset({("authentication.k8s.io", "tokenreviews")})
 
 _TRUNCATED = "audit.k8s.io/truncated"
 
-_KEPT, _LONG = 4096, 512
+_CACHED = 4096
 _is_own_id = re.compile("[0-9a-f-]{36}").fullmatch
 
 Fields = dict[str, Any]
@@ -63,9 +64,10 @@ class Renderer:
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
-        # Most requests have come before, but for their ids; long ones are not kept, for anybody can send them.
-        self._remembered_uri = lru_cache(maxsize=_KEPT)(self._masked_uri)
-        self._remembered_text = lru_cache(maxsize=_KEPT)(masker.text)
+        # Most requests repeat the path, query and user agent of another one.
+        self._path = bounded_cache(_CACHED)(self._masked_path)
+        self._query = bounded_cache(_CACHED)(self._masked_query)
+        self._user_agent = bounded_cache(_CACHED)(masker.text)
 
     def line(self, event: Event) -> bytes:
         """Never fails for what a client has sent: bodies that cannot be written are left out."""
@@ -109,18 +111,20 @@ class Renderer:
         return {name: value for name, value in found.items() if value}
 
     def _uri(self, trail: Trail) -> str:
-        path, query = trail.info.path, trail.query_string
-        return (self._remembered_uri if len(path) + len(query) < _LONG else self._masked_uri)(path, query)
+        path, query = self._path(trail.info.path), trail.query_string
+        return f"{path}?{self._query(query)}" if query else path
 
-    def _masked_uri(self, path: str, query: bytes) -> str:
-        quoted = quote(self._masker.text(path), safe=_GO_KEEPS)
-        return f"{quoted}?{self._masker.query(query.decode('utf-8', 'replace'))}" if query else quoted
+    def _masked_path(self, path: str) -> str:
+        return quote(self._masker.text(path), safe=_GO_KEEPS)
+
+    def _masked_query(self, query: bytes) -> str:
+        return self._masker.query(query.decode("utf-8", "replace"))
 
     def _origin(self, trail: Trail) -> Fields:
         addresses = source_addresses(forwarded_for=trail.forwarded_for, real_ip=trail.real_ip, peer=trail.address)
         fields: Fields = {"sourceIPs": addresses} if addresses else {}
         if agent := trail.user_agent:
-            fields["userAgent"] = (self._remembered_text if len(agent) < _LONG else self._masker.text)(agent)
+            fields["userAgent"] = self._user_agent(agent)
         return fields
 
 

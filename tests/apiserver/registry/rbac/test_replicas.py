@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.storage.interface import Storage
 from tests.apiserver.api.rbac_objects import aggregate, binding, role, rule
-from tests.apiserver.registry.rbac.keepers import Keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Keepers, replica
 from tests.apiserver.storage import etcd_engine
 from tests.apiserver.storage.engines import SHARED, SharedEngine, settled
 
