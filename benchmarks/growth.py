@@ -16,12 +16,12 @@ from benchmarks.driver import Load, LoadError, Sending, drive, measured
 from benchmarks.meter import Record, latencies, median_record, settle, usage
 from benchmarks.objects import PATH, name_of
 from benchmarks.population import ensure
-from benchmarks.processes import follow_parent
 from benchmarks.progress import Say
 from benchmarks.results import Results, reduced
 from benchmarks.servers import Workshop
 from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target
+from benchmarks.watchers import ignore_interrupts
 
 OBJECTS = (100, 1_000, 10_000, 100_000)
 WATCHERS = (10, 100, 1_000, 5_000)
@@ -231,7 +231,7 @@ def _probing(target: Target) -> Iterator[Callable[[], list[float]]]:
 
 
 def _probe(target: Target, pipe: Connection) -> None:
-    follow_parent()
+    ignore_interrupts()
     connected = target.connect()
     request = target.request("GET", f"{PATH}/{name_of(50)}")
     waited: list[float] = []

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from benchmarks.driver import LoadError, call
 from benchmarks.objects import PATH
-from benchmarks.processes import Process
 from benchmarks.targets import Target
 from clusterregistry.apimachinery import certificates
 from tools import live_server, programs
 from tools.ports import free_port, free_ports
+from tools.processes import Process
 
 PEER, SQLITE, ETCD, BARE = "peer", "sqlite", "etcd", "bare"
 NAMES = (PEER, SQLITE, ETCD)

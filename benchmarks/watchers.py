@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import re
 import select
+import signal
 import socket
 import ssl
 import statistics
@@ -21,7 +22,6 @@ from typing import Any
 from benchmarks.driver import LoadError, call
 from benchmarks.meter import own_cpu
 from benchmarks.objects import PATH
-from benchmarks.processes import follow_parent
 from benchmarks.targets import Target
 
 _SAMPLED = 20
@@ -176,8 +176,14 @@ class WatcherProcess:
         }
 
 
+def ignore_interrupts() -> None:
+    """For a client process: Ctrl-C is for the process that started it, which ends it with SIGTERM."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _run(target: Target, count: int, version: str, pipe: Connection, pattern: re.Pattern[bytes]) -> None:
-    follow_parent()
+    ignore_interrupts()
     try:
         WatcherProcess(target, count=count, version=version, pattern=pattern).run(pipe)
     except Exception as error:  # noqa: BLE001 - the other process raises it

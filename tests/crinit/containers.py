@@ -7,9 +7,7 @@ where Kubernetes puts it, in a mount namespace of the process: the server finds 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import http.client
 import os
 import shutil
 import ssl
@@ -21,7 +19,8 @@ from typing import Any
 
 import clusterregistry
 from tests.crinit.networks import local
-from tests.system.e2e.processes import Process
+from tools import https
+from tools.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 _FIRST_BACK_OFF = 1.0
@@ -128,15 +127,8 @@ class Pod:
         """What the readiness probe says. Like the kubelet, it does not check certificates."""
         probe = self._container["readinessProbe"]["httpGet"]
         assert probe["scheme"] == "HTTPS"
-        connection = http.client.HTTPSConnection(
-            local(self.address), self.ports()[probe["port"]], timeout=5, context=ssl._create_unverified_context()
-        )
-        with contextlib.closing(connection):
-            try:
-                connection.request("GET", probe["path"])
-                return connection.getresponse().status == 200
-            except (OSError, http.client.HTTPException):
-                return False
+        url = f"https://{local(self.address)}:{self.ports()[probe['port']]}"
+        return https.Server(url, ssl._create_unverified_context()).is_ok(probe["path"])
 
     def stop(self) -> None:
         if self._process is not None:

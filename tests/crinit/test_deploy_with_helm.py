@@ -21,9 +21,9 @@ from tests.crinit.test_chart import CHART, PLACED
 from tests.crinit.test_deploy_standalone import kubectl
 from tests.system.e2e import real_programs
 from tests.system.e2e.host_clusters import HostCluster
-from tests.system.e2e.processes import wait_for
 from tests.system.e2e.real_programs import HELM_PROGRAM
 from tools import programs
+from tools.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 

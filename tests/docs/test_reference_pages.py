@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import http.client
 import json
 import re
-import ssl
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import clusterregistry
 from clusterregistry.apiserver import metrics
 from tests.docs import markdown
-from tools import live_server
+from tools import https, live_server
 from tools.live_server import LiveServer
 
 SOURCE = Path(clusterregistry.__file__).parent
@@ -29,18 +26,13 @@ METHODS = {"get", "put", "post", "delete", "patch"}
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a connection for each request: by default an administrator; without a token, anybody."""
+    """Sends requests as an administrator by default; without a token, as an anonymous user."""
 
     server: LiveServer
 
     def __call__(self, method: str, path: str, *, token: str = live_server.ADMIN_TOKEN) -> tuple[int, str]:
-        trust = ssl.create_default_context(cafile=self.server.ca_file)
-        host = self.server.url.removeprefix("https://")
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        with closing(http.client.HTTPSConnection(host, timeout=10, context=trust)) as connection:
-            connection.request(method, path, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+        answer = https.Server(self.server.url, self.server.ca_file, token).call(method, path)
+        return answer.status, answer.content.decode()
 
 
 @pytest.fixture(scope="module")

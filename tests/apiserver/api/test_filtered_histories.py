@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.api.clients import Watch
+from tests.apiserver.api.clients import NOBODY, Watch
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, cluster, path_of
-from tests.apiserver.api.rights import NOBODY, Rights, a_rule
+from tests.apiserver.api.rbac_objects import rule
+from tests.apiserver.api.rights import Rights
 
 NAMES = "abcdef"
 SENTINEL = "sentinel"
@@ -93,8 +94,8 @@ def write(client: InProcessClient, choose: random.Random, number: int) -> None:
 
 def change_rights(rights: Rights, choose: random.Random) -> None:
     names = [name for name in NAMES if choose.random() < 0.5]
-    more = [a_rule("list", "watch")] if choose.random() < 0.15 else []
-    rights.has("nobody", a_rule("get", names=[*names, SENTINEL]), *more)
+    more = [rule("list", "watch")] if choose.random() < 0.15 else []
+    rights.has("nobody", rule("get", names=[*names, SENTINEL]), *more)
 
 
 @pytest.mark.parametrize("query", [{}, {"labelSelector": "x=1"}])

@@ -18,12 +18,12 @@ from benchmarks.driver import LoadError
 from benchmarks.growth import enough_files
 from benchmarks.meter import family, latencies
 from benchmarks.population import ensure
-from benchmarks.processes import Process
 from benchmarks.progress import Progress
 from benchmarks.results import Results
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Workshop
 from benchmarks.targets import Target
+from tools.processes import Process
 
 
 @pytest.fixture(scope="module")

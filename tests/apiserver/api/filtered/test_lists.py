@@ -12,13 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver.api.clients import Answer, Client
+from tests.apiserver.api.clients import NOBODY, VIEWER, Answer, Client
 from tests.apiserver.api.in_process import InProcessClient
-from tests.apiserver.api.objects import BASE, CLUSTERS, cluster, names, path_of
-from tests.apiserver.api.rights import NOBODY, VIEWER, Rights, a_rule
-
-TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-PARTIAL = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+from tests.apiserver.api.objects import BASE, CLUSTERS, PARTIAL_LIST, TABLE, cluster, names, path_of
+from tests.apiserver.api.rbac_objects import rule
+from tests.apiserver.api.rights import Rights
 
 
 def fill(client: Client, letters: str = "abcdef") -> None:
@@ -80,19 +78,19 @@ def test_who_may_get_nothing_is_refused(client: InProcessClient, rights: Rights)
 
 
 def test_who_may_get_all_that_they_can_name_is_refused(client: InProcessClient, rights: Rights) -> None:
-    rights.has("nobody", a_rule("get"))
+    rights.has("nobody", rule("get"))
     client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
 
 
 def test_who_may_list_gets_all_whatever_else_they_may(client: InProcessClient, rights: Rights) -> None:
     fill(client)
-    rights.has("nobody", a_rule("get", names=["a"]), a_rule("list"))
+    rights.has("nobody", rule("get", names=["a"]), rule("list"))
     assert names(listed(client)) == list("abcdef")
 
 
 @pytest.mark.parametrize("verb", ["list", "watch", "update", "delete", "deletecollection"])
 def test_only_the_right_to_get_makes_visible(client: InProcessClient, rights: Rights, verb: str) -> None:
-    rights.has("nobody", a_rule(verb, names=["a"]))
+    rights.has("nobody", rule(verb, names=["a"]))
     client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
 
 
@@ -128,7 +126,7 @@ def test_selectors_select_of_what_is_visible(client: InProcessClient, rights: Ri
     assert names(listed(client, fieldSelector="metadata.name!=c")) == ["b", "e"]
 
 
-@pytest.mark.parametrize("headers", [TABLE, PARTIAL])
+@pytest.mark.parametrize("headers", [TABLE, PARTIAL_LIST])
 def test_other_representations_have_the_same_objects(
     client: InProcessClient, rights: Rights, headers: dict[str, str]
 ) -> None:
