@@ -159,9 +159,9 @@ class Comparison:
 
 
 def figures(name: str, record: Record) -> str:
-    """One line for those who wait."""
+    """One line of progress."""
     problem = f", {record['errors']} ERRORS: {record.get('error_sample')}" if record.get("errors") else ""
-    if record.get("delivered_pct", 100) < 98:  # noqa: PLR2004 - the sampled ones tell to about a percent
+    if record.get("delivered_pct", 100) < 98:  # noqa: PLR2004 - the sampled ones are right to about a percent
         problem += f", only {record['delivered_pct']:.0f}% delivered ({record.get('stopped')})"
     return (
         f"{name:22} {short(record.get('rps')):>8}/s  p99 {short(record.get('p99_ms')):>7} ms  "

@@ -89,7 +89,7 @@ class Growth:
 
     def _memory_of_idle(self, target: Target, counts: Sequence[int]) -> dict[int, float]:
         """KB a watch. Before anything is written: what is kept of the past would be taken for theirs."""
-        self.say("watches that are told nothing")
+        self.say("idle watches")
         watch_load.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
         without, found = usage(target.pids).rss, dict[int, float]()
         # Counted from the beginning, since each number of watches uses the memory of the last one again.
@@ -110,7 +110,7 @@ class Growth:
         return target
 
     def _with_objects(self, targets: Sequence[Target]) -> None:
-        """In turns: what is measured minutes apart tells of the machine as much as of the number of objects."""
+        """In turns: figures taken minutes apart show the machine as much as the number of objects."""
         for kind, measure in _KINDS.items():
             self.say(f"{kind} with each number of objects")
             found: dict[int, list[Record]] = {target.count: [] for target in targets}
@@ -200,7 +200,7 @@ def stall(target: Target, fields: Mapping[str, str]) -> Record:
 
 
 def undisturbed(target: Target, *, seconds: float) -> list[float]:
-    """How long others wait when nobody lists: what the machine itself does to them."""
+    """How long other requests wait without a list: what the machine itself does to them."""
     with _probing(target) as finish:
         time.sleep(seconds)
         return finish()

@@ -1,4 +1,4 @@
-"""Load on servers that run already, wherever they are: ours, kube-apiserver's or anybody's.
+"""Load on servers that run already, wherever they are: ours, kube-apiserver's or any other.
 
     python -m benchmarks load --server URL --token T [--pid PID,PID] [--scenario get,list_*] [--json OUT]
     python -m benchmarks load --interleave --server A --token TA --pid PA --server B --token TB --pid PB

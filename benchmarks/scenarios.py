@@ -27,7 +27,7 @@ class Scenario:
     """Whether more objects would change the figures."""
     measure: Measure
     seconds: float
-    """About how long it takes, to tell how long a run will."""
+    """About how long it takes, for the estimate of a run."""
 
     def run(self, target: Target) -> dict[str, Record]:
         """The records by name: most scenarios have one, that of their own name.

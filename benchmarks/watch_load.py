@@ -67,7 +67,7 @@ def deliver(target: Target, *, watchers: int, rate: int | None, writes: int) -> 
 
 
 def memory_with(target: Target, *, watchers: int) -> float:
-    """What the server takes while so many watches are open and told nothing, in MB."""
+    """What the server takes while so many watches are open and idle, in MB."""
     with open_watches(target, watchers, _IN_ANNOTATION):
         return usage(target.pids).rss
 

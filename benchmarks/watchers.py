@@ -55,7 +55,7 @@ class Drained:
 
 
 class WatcherProcess:
-    """What runs in the process: opens the watches, then reads until it is told how much to expect, and has it."""
+    """What runs in the process: opens the watches, then reads until it knows how much to expect, and has it."""
 
     def __init__(self, target: Target, *, count: int, version: str, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -90,7 +90,7 @@ class WatcherProcess:
         self._poll.register(connected.fileno(), select.EPOLLIN)
 
     def run(self, pipe: Connection) -> None:
-        """Tells the pipe that it is ready, is told the number of events, and tells what came."""
+        """Sends over the pipe that it is ready, receives the number of events, and sends what came."""
         self._poll.register(pipe.fileno(), select.EPOLLIN)
         opening = own_cpu()
         pipe.send("ready")
@@ -208,7 +208,7 @@ class Watchers:
         self.opened_after = time.monotonic() - begun
 
     def finish(self, writes: int) -> dict[str, Any]:
-        """Waits until every watch has got so many events, or gets no more, and tells what came."""
+        """Waits until every watch has got so many events, or gets no more, and returns what came."""
         self._pipe.send(writes)
         outcome = self._get()
         self._process.join()

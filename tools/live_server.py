@@ -12,11 +12,7 @@ from tools.ports import free_port
 from tools.processes import Process
 
 # The users that the recorded cases know, in the format of --token-auth-file.
-TOKENS = """\
-admintoken,admin,uid-admin,"system:masters"
-nobodytoken,nobody,uid-nobody
-viewertoken,viewer,uid-viewer,"viewers"
-"""
+TOKENS = pathlib.Path(__file__).with_name("tokens.csv").read_text()
 ADMIN_TOKEN = "admintoken"  # noqa: S105 - it opens nothing but the server of one check
 CONTEXT = "registry"
 

@@ -2,7 +2,7 @@
 
 What a pod's own file system and network would give is put in place by rewriting paths and the address to listen on:
 each pod has an address of its own on loopback. Nothing else of the command is changed. Only the service account is
-where Kubernetes puts it, in a mount namespace of the process: the server finds it there without being told.
+where Kubernetes puts it, in a mount namespace of the process: the server finds it there by itself.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Pod:
         self.environ: dict[str, str] = {}
         self.command: list[str] = []
         self.restarts, self.ended_with, self._start_at = 0, 0, 0.0
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
 
     def ports(self) -> dict[str, int]:
         return {each["name"]: each["containerPort"] for each in self._container["ports"]}
@@ -119,9 +119,9 @@ class Pod:
             "containerStatuses": [container],
         }
 
-    def is_told_ready(self) -> bool:
-        """Whether kube-apiserver knows that it is ready."""
-        return any(each["status"] == "True" for each in self.told.get("conditions", []))
+    def is_reported_ready(self) -> bool:
+        """Whether kube-apiserver knows that the pod is ready."""
+        return any(each["status"] == "True" for each in self.reported.get("conditions", []))
 
     def is_ready(self) -> bool:
         """What the readiness probe says. Like the kubelet, it does not check certificates."""

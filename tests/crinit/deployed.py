@@ -120,7 +120,7 @@ class Deployed:
         return [sys.executable, "-m", "clusterregistry", "standalone", *arguments]
 
     def client(self, user: Pair | None = None) -> Client:
-        """As the administrator, unless told otherwise."""
+        """As the administrator by default."""
         shown = user or self.material.admin
         assert shown
         cluster = {

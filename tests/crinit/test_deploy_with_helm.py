@@ -45,7 +45,7 @@ def helm(kubeconfig: Path, namespace: str, *arguments: str) -> str:
 
 
 def follow(notes: str, kubeconfig: Path) -> str:
-    """Runs the commands of the notes as they are printed, as somebody whose kubectl reaches the host cluster."""
+    """Runs the commands of the notes as they are printed, with a kubectl that reaches the host cluster."""
     home = kubeconfig.parent
     (home / "bin").mkdir(exist_ok=True)
     (home / "bin" / "kubectl").symlink_to(real_programs.kubectl(real_programs.KUBECTLS[-1]))

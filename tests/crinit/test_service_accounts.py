@@ -25,7 +25,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _users = itertools.count(1)
 
 
-def asked_anew(host: HostCluster) -> int:
+def status_for_a_new_user(host: HostCluster) -> int:
     """The status that a new user gets through the host: 200 if the registry could ask the host about the user."""
     user = {"impersonate_user": f"reader-{next(_users)}", "impersonate_group": READERS}
     return host.call("GET", CLUSTERS, **user).status
@@ -52,18 +52,18 @@ def test_a_new_token_of_the_service_account_is_used_without_a_restart(
         assert main(["aggregated", "init", "fleet", *where], {}) == 0
         pod = kubelet.pods["fleet"]
         assert not any("kubeconfig" in word for word in (*pod.command, *pod.environ))
-        wait_for(lambda: asked_anew(host) == 200)
+        wait_for(lambda: status_for_a_new_user(host) == 200)
 
         secret = host.create(secrets, {"metadata": {"name": "passing"}})["metadata"]
         bound = {"apiVersion": "v1", "kind": "Secret", "name": "passing", "uid": secret["uid"]}
         kubelet.rotate("fleet", kubelet.volumes.token("fleet", bound))
-        assert asked_anew(host) == 200
+        assert status_for_a_new_user(host) == 200
         host.admin.delete(f"{secrets}/passing")
-        wait_for(lambda: asked_anew(host) == 503)
+        wait_for(lambda: status_for_a_new_user(host) == 503)
 
         described = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
         kubelet.rotate("fleet", kubelet.volumes.token("fleet", described))
-        wait_for(lambda: asked_anew(host) == 200)
+        wait_for(lambda: status_for_a_new_user(host) == 200)
         assert pod.restarts == 0
 
         assert main(["aggregated", "delete", "fleet", *where], {}) == 0

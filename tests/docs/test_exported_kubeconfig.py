@@ -72,7 +72,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def until_kubeconfig() -> list[Block]:
-    """The blocks of the tutorial up to the one that tells kubectl where to go."""
+    """The blocks of the tutorial up to the one that sets the kubeconfig."""
     blocks = [step.commands for step in guide_reader.steps(markdown.blocks(markdown.page(TUTORIAL)))]
     last = next(number for number, block in enumerate(blocks) if block.body.startswith("export KUBECONFIG="))
     return blocks[: last + 1]

@@ -1,4 +1,4 @@
-"""docs/reference/version-skew.md tells what `make skew` found out, of the versions that are pinned now."""
+"""docs/reference/version-skew.md has the results of `make skew` for the versions that are pinned now."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_another():
 """
 
 
-def test_a_run_writes_down_how_each_capability_ended(tmp_path: Path) -> None:
+def test_a_run_records_the_outcome_of_each_capability(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = skew\n")
     (tmp_path / "test_some.py").write_text(TESTS)
     root = programs.VERSIONS_FILE.parent.parent

@@ -59,7 +59,7 @@ class HostCluster:
     def use_proxy_authority(self, authority: Authority, *also_trusted: Authority) -> None:
         """From the next start on kube-apiserver speaks to its extensions with a certificate of this authority.
 
-        It tells them to trust this authority and the others.
+        They are configured to trust this authority and the others.
         """
         for kept, made in zip(self._proxy_files, authority.client(PROXY_NAME), strict=True):
             kept.write_bytes(made.read_bytes())
@@ -155,7 +155,7 @@ class HostCluster:
         return self.admin.call("PATCH", path, body=document, media_type=_MERGE)
 
     def kubeconfig(self, path: Path, token: str = ADMIN) -> Path:
-        """Writes a user's kubeconfig with the context ``host``, and an entry of somebody else."""
+        """Writes a user's kubeconfig with the context ``host``, and an entry of another cluster."""
         document = {
             "apiVersion": "v1",
             "kind": "Config",

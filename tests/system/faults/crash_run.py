@@ -1,4 +1,4 @@
-"""The crash test: a server is killed again and again in the midst of its work, and must not have lied.
+"""The crash test: a busy server is killed again and again, and all of its answers are checked.
 
 Run as ``python -m tests.system.faults.crash_run``; ``--help`` names the options.
 """

@@ -35,7 +35,7 @@ async def test_replicas_keep_their_word_on_an_etcd_that_was_turned_back(tmp_path
         await work(site, seed=2)
         await site.restore(tmp_path / "snapshot")
         await agree(site, saved)
-        # All that clients are told now must fit together again: nothing of what was lost may come back.
+        # All answers from now on must fit together: nothing that was lost may come back.
         await work(site, seed=3)
     assert site.tracebacks() == []
 

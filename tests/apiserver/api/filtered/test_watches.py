@@ -1,4 +1,4 @@
-"""Watches of those who may see some objects, while what they may see changes."""
+"""Watches of users who may see some objects, while their rights change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_watch_begins_with_what_is_visible_and_goes_on_with_that(client: InPro
         assert summary(watch.take(2)) == [("ADDED", "d"), ("DELETED", "a")]
 
 
-def test_who_may_see_nothing_cannot_watch(client: InProcessClient, rights: Rights) -> None:
+def test_a_user_who_may_see_nothing_cannot_watch(client: InProcessClient, rights: Rights) -> None:
     rights.sees("nobody")
     client.get(CLUSTERS, headers=NOBODY, watch="true").refused(403, "Forbidden")
     rights.sees("nobody", "a")
@@ -91,7 +91,7 @@ def test_rights_lost_are_deleted_events_with_the_last_state(client: InProcessCli
         assert summary(watch.take(1)) == [("MODIFIED", "b")]
 
 
-def test_whose_last_right_goes_keeps_an_empty_watch(client: InProcessClient, rights: Rights) -> None:
+def test_a_user_without_rights_keeps_an_empty_watch(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a")
     with open_watch(client) as watch:
@@ -103,7 +103,7 @@ def test_whose_last_right_goes_keeps_an_empty_watch(client: InProcessClient, rig
         assert summary(watch.take(1)) == [("ADDED", "b")]
 
 
-def test_who_gains_the_right_to_all_gets_all_and_may_lose_it_again(client: InProcessClient, rights: Rights) -> None:
+def test_a_user_may_gain_and_lose_the_right_to_all(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "b")
     with open_watch(client) as watch:
@@ -116,7 +116,7 @@ def test_who_gains_the_right_to_all_gets_all_and_may_lose_it_again(client: InPro
         assert sorted(summary(watch.take(3))) == [("DELETED", "a"), ("DELETED", "c"), ("DELETED", "d")]
 
 
-def test_a_change_of_rights_that_is_none_of_theirs_is_nothing_to_them(client: InProcessClient, rights: Rights) -> None:
+def test_a_change_of_the_rights_of_others_has_no_events(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a")
     start = latest_version(client)
@@ -140,7 +140,7 @@ def test_a_change_of_rights_that_shows_nothing_new_is_a_bookmark(client: InProce
         assert bookmark["object"]["metadata"]["resourceVersion"] == str(changed)
 
 
-def test_who_may_see_all_only_since_then_begins_anew(client: InProcessClient, rights: Rights) -> None:
+def test_a_watch_from_before_the_right_to_all_is_expired(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a")
     start = latest_version(client)
@@ -203,7 +203,7 @@ def test_a_version_that_is_compacted_or_older_than_the_rights_is_gone(client: In
     assert (error["object"]["code"], error["object"]["reason"]) == (410, "Expired")
 
 
-def test_a_watch_from_now_on_knows_what_is_there(client: InProcessClient, rights: Rights) -> None:
+def test_a_watch_without_initial_events_knows_the_existing_objects(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a", "b")
     with open_watch(client, sendInitialEvents="false", resourceVersionMatch="NotOlderThan") as watch:
@@ -240,7 +240,7 @@ def test_tables_have_their_columns_once_and_their_rows_for_rights(client: InProc
     assert [bool(event["object"]["columnDefinitions"]) for event in (first, deleted, added)] == [True, False, False]
 
 
-def test_partial_metadata_tells_of_rights_too(client: InProcessClient, rights: Rights) -> None:
+def test_partial_metadata_has_the_events_of_rights_too(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a")
     with open_watch(client, headers=PARTIAL) as watch:
@@ -286,9 +286,7 @@ def test_without_filtered_lists_a_lost_right_ends_the_watch(serve: Callable[...,
     client.get(CLUSTERS, headers=NOBODY, watch="true").refused(403, "Forbidden")
 
 
-def test_a_slow_watcher_is_ended_as_any_other(
-    client: InProcessClient, rights: Rights, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_watcher_is_ended(client: InProcessClient, rights: Rights, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusterregistry.apiserver.registry.watcher.FRAMES_LIMIT", 3)
     rights.sees("nobody", "a")
     fill(client, "a")
