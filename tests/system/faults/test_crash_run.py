@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.crashing import crash
+from tests.system.faults.crash_run import crash
 
 ROUNDS = 20
 SEED = 20

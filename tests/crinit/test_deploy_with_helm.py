@@ -18,12 +18,12 @@ from clusterregistry.crinit.main import main
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.test_chart import CHART, PLACED
-from tests.crinit.test_deploying_standalone import kubectl
+from tests.crinit.test_deploy_standalone import kubectl
 from tests.system.e2e import real_programs
 from tests.system.e2e.host_clusters import HostCluster
-from tests.system.e2e.processes import wait_for
 from tests.system.e2e.real_programs import HELM_PROGRAM
 from tools import programs
+from tools.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -45,7 +45,7 @@ def helm(kubeconfig: Path, namespace: str, *arguments: str) -> str:
 
 
 def follow(notes: str, kubeconfig: Path) -> str:
-    """Runs the commands of the notes as they are printed, as somebody whose kubectl reaches the host cluster."""
+    """Runs the commands of the notes as they are printed, with a kubectl that reaches the host cluster."""
     home = kubeconfig.parent
     (home / "bin").mkdir(exist_ok=True)
     (home / "bin" / "kubectl").symlink_to(real_programs.kubectl(real_programs.KUBECTLS[-1]))

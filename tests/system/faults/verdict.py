@@ -1,4 +1,4 @@
-"""The whole judgement on a record, and what it was made on."""
+"""The check of a whole record, and its figures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.history import check_operations
 from tests.system.faults.records import Action, Record, Result, Selection
 from tests.system.faults.timeline import Timeline
-from tests.system.faults.watching import check_numbering, check_watch, merged
+from tests.system.faults.watch_checks import check_numbering, check_watch, merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is wrong, and how much was looked at."""
+    """The violations, and how much was checked."""
 
     violations: list[Violation]
     operations: int
@@ -33,7 +33,7 @@ class Verdict:
     changes: int
     """Revisions in the history."""
     events: int
-    """What all watchers together were told, each change once a watcher."""
+    """Events of all watchers together."""
     connections: int
     """Of all watchers."""
 
@@ -68,7 +68,7 @@ class Verdict:
 
 
 def check(record: Record, *, sole_writer: bool) -> Verdict:
-    """Judges a record. ``sole_writer``: nothing but the workload wrote, so it must know what every revision is."""
+    """Checks a record. ``sole_writer``: nothing but the workload wrote, so it must know what every revision is."""
     changes, violations = merged(record.watches)
     violations += [Violation(Fault.TROUBLE, trouble) for trouble in record.troubles]
     timeline = Timeline(changes, start=record.start, initial=record.initial)

@@ -1,4 +1,4 @@
-"""Waiting: as long as told, through moments in which the host is away, and not for what is hopeless."""
+"""Waiting: until the timeout, through absences of the host, and not for what cannot happen any more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterregistry.crinit.errors import HostError
 
 
 class Clock:
-    """Time that goes on only when somebody sleeps."""
+    """Time that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 0.0

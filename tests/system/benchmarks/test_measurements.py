@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from benchmarks import objects, populating, reading, servers, starting, watchers, watching, writing, wrk
+from benchmarks import objects, population, read_load, servers, start_up, watch_load, watchers, write_load, wrk
 from benchmarks.__main__ import main
 from benchmarks.answers import Answer
-from benchmarks.driving import LoadError
-from benchmarks.growing import enough_files
-from benchmarks.metering import family, latencies
-from benchmarks.populating import ensure
-from benchmarks.processes import Process
+from benchmarks.driver import LoadError
+from benchmarks.growth import enough_files
+from benchmarks.meter import family, latencies
+from benchmarks.population import ensure
 from benchmarks.progress import Progress
 from benchmarks.results import Results
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Workshop
 from benchmarks.targets import Target
+from tools.processes import Process
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +49,14 @@ def without_wrk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "measure",
     [
-        partial(reading.list_all, count=1000, connections=1, factor=0.01, fields=objects.AS_TABLE),
-        partial(reading.page, factor=0.01),
-        partial(writing.patch, connections=2, factor=0.01),
-        partial(writing.put_status, connections=2, factor=0.01),
-        partial(writing.apply, connections=2, factor=0.01),
-        partial(watching.deliver, watchers=2, rate=None, writes=10),
-        partial(watching.deliver, watchers=25, rate=1000, writes=10),
-        partial(watching.mixed, factor=0.01),
+        partial(read_load.list_all, count=1000, connections=1, factor=0.01, fields=objects.AS_TABLE),
+        partial(read_load.page, factor=0.01),
+        partial(write_load.patch, connections=2, factor=0.01),
+        partial(write_load.put_status, connections=2, factor=0.01),
+        partial(write_load.apply, connections=2, factor=0.01),
+        partial(watch_load.deliver, watchers=2, rate=None, writes=10),
+        partial(watch_load.deliver, watchers=25, rate=1000, writes=10),
+        partial(watch_load.mixed, factor=0.01),
     ],
     ids=["table", "page", "patch", "put_status", "apply", "watch", "watch at a rate", "mixed"],
 )
@@ -71,17 +71,17 @@ def test_each_kind_of_load_runs_without_errors(server: Target, measure: Callable
 
 def test_what_is_created_is_deleted_and_both_are_measured(server: Target) -> None:
     ensure(server, 5, exactly=True)
-    found = writing.create_and_delete(server, connections=2, factor=0.01)
+    found = write_load.create_and_delete(server, connections=2, factor=0.01)
     assert found["create/c2"]["n"] == found["delete/c2"]["n"] > 0
-    assert populating.names(server) == [objects.name_of(number) for number in range(5)]
+    assert population.names(server) == [objects.name_of(number) for number in range(5)]
 
 
 def test_what_an_earlier_run_left_is_taken_over_or_deleted(server: Target) -> None:
     ensure(server, 5, exactly=True)
-    populating.delete(server, [objects.name_of(2)])
-    populating.adopt(server)
+    population.delete(server, [objects.name_of(2)])
+    population.adopt(server)
     assert server.count == 2
-    assert len(populating.names(server)) == 2
+    assert len(population.names(server)) == 2
 
 
 @pytest.mark.skipif(not wrk.is_there(), reason="wrk is not installed")
@@ -127,7 +127,7 @@ def test_the_least_server_is_measured_in_turns_with_ours(capsys: pytest.CaptureF
 def test_a_start_is_measured_with_nothing_with_objects_and_over_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "SETTLING", 0.0)
+    monkeypatch.setattr(start_up, "SETTLING", 0.0)
     arguments = ["--servers", "sqlite", "--rounds", "1", "--objects", "5", "--into", str(tmp_path)]
     assert main(["compare", "--scenario", "startup", *arguments]) == 0
     (record,) = Results.read(tmp_path).records("startup", "sqlite")
@@ -160,7 +160,7 @@ def test_a_server_that_runs_already_is_measured_and_left_empty(
     assert main(["load", *where, *written, "--scenario", "get/c1", "--time", "0.01"]) == 0
     assert capsys.readouterr().out.startswith("running\n")
     assert json.loads((tmp_path / "out.json").read_text())["results"]["get/c1"]["cpu_us"] >= 0
-    assert populating.names(server) == []
+    assert population.names(server) == []
     server.count = 0
 
 

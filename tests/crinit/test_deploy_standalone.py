@@ -80,7 +80,7 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         assert ": updated" not in said
         assert kubeconfig.read_bytes() == written
 
-        # What somebody broke is repaired.
+        # A broken object is repaired.
         host.admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/fleet")
         assert main(["standalone", "init", "fleet", *where], {}) == 0
         assert f"ServiceAccount {namespace}/fleet: created" in capsys.readouterr().out
@@ -102,9 +102,9 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         capsys.readouterr()
 
         assert main(["standalone", "status", "fleet", *where], {}) == 0
-        told = capsys.readouterr().out
-        assert "fleet: 1 of 1 pods ready, image registry.example.com/cr:2" in told
-        assert "!!" not in told
+        printed = capsys.readouterr().out
+        assert "fleet: 1 of 1 pods ready, image registry.example.com/cr:2" in printed
+        assert "!!" not in printed
 
         assert main(["standalone", "delete", "fleet", *where], {}) == 0
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from http import HTTPStatus
 
 from benchmarks import objects
-from benchmarks.driving import Load, LoadError, Sending, call, drive
-from benchmarks.metering import Meter
+from benchmarks.driver import Load, LoadError, Sending, call, drive
+from benchmarks.meter import Meter
 from benchmarks.objects import PATH, PREFIX, name_of
 from benchmarks.targets import Target
 

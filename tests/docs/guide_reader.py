@@ -1,4 +1,4 @@
-"""Follows a document: runs its shell blocks, word for word, as a reader would who opens new terminals for it.
+"""Runs the shell blocks of a document, word for word, as a reader would who opens new terminals for it.
 
 A reader has two of them, each a login shell with an empty home and the path of a plain system. What is not there,
 such as ``clusterregistry``, is there when the document has put it there:
@@ -108,11 +108,11 @@ class Surroundings:
 @contextmanager
 def reader(home: Path, surroundings: Surroundings) -> Iterator[Reader]:
     """A reader with an empty ``home``; the terminals, and what runs in them, end with the block."""
-    following = Reader(home, surroundings)
+    opened = Reader(home, surroundings)
     try:
-        yield following
+        yield opened
     finally:
-        following.leave()
+        opened.close()
 
 
 class Reader:
@@ -138,7 +138,7 @@ class Reader:
             self._first.run(commands)
         return Outcome(self._as_written(outcome.printed), outcome.failures)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self._first.close()
         self._second.close()
 
@@ -246,6 +246,16 @@ _VARYING = (
     (re.compile(r"(resource ?version\"?: *)\"?\d+\"?", re.IGNORECASE), r"\1REVISION"),
     (re.compile(r"(?<=\s)\d+[smhd](?:\d+[smh])?(?=\s|$)"), "AGE"),
 )
+
+
+def problem(step: Step, outcome: Outcome) -> str:
+    """What differs between a step and its outcome; empty if nothing does."""
+    wrong = []
+    if bool(outcome.failures) != step.fails:
+        wrong.append(f"{outcome.failures} commands failed")
+    if step.shown and not agree(step.shown.body, outcome.printed):
+        wrong.append("the document shows other text")
+    return f"line {step.commands.line}: {', '.join(wrong)}; printed:\n{outcome.printed}" if wrong else ""
 
 
 def agree(shown: str, printed: str) -> bool:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 
 from benchmarks import wrk
-from benchmarks.driving import Load, Sending, measured
-from benchmarks.metering import Record
+from benchmarks.driver import Load, Sending, measured
+from benchmarks.meter import Record
 from benchmarks.objects import PATH, name_of
 from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target

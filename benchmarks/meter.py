@@ -107,7 +107,7 @@ def median_record(records: Sequence[Record]) -> Record:
 
 
 def machine_busy() -> tuple[float, float]:
-    """CPU seconds that anybody has used, and that the hypervisor gave to others."""
+    """CPU seconds of all processes, and that the hypervisor gave to others."""
     with Path("/proc/stat").open() as stat:
         user, nice, system, _, _, irq, softirq, steal, *_ = map(int, stat.readline().split()[1:])
     return (user + nice + system + irq + softirq) / _TICK, steal / _TICK

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks import populating, servers, starting
-from benchmarks.driving import LoadError, call
+from benchmarks import population, servers, start_up
+from benchmarks.driver import LoadError, call
 from benchmarks.goals import short
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 from benchmarks.progress import Progress, Say
 from benchmarks.results import ETCD_ITSELF, Results, failure
 from benchmarks.rounds import Round, most_disturbed
@@ -65,9 +65,9 @@ class Comparison:
         server = self.workshop.make(name)
         try:
             if objects:
-                record = starting.measure(server, objects=objects, say=self.say)
+                record = start_up.measure(server, objects=objects, say=self.say)
             else:
-                record = starting.measure_empty(server)
+                record = start_up.measure_empty(server)
         except (LoadError, OSError) as error:
             self.say(f"start-up of {name}: {error}")
             self.results.add(STARTUP, name, failure(str(error)))
@@ -143,7 +143,7 @@ class Comparison:
         except (LoadError, OSError) as error:
             self.say(f"  {target.name}: {error}")
             with suppress(LoadError, OSError):  # what it left behind would be in the next lists
-                populating.adopt(target)
+                population.adopt(target)
             return {scenario.name: failure(str(error))}
         for name, record in found.items():
             self.say(f"  {target.name:8} {figures(name, record)}")
@@ -159,9 +159,9 @@ class Comparison:
 
 
 def figures(name: str, record: Record) -> str:
-    """One line for those who wait."""
+    """One line of progress."""
     problem = f", {record['errors']} ERRORS: {record.get('error_sample')}" if record.get("errors") else ""
-    if record.get("delivered_pct", 100) < 98:  # noqa: PLR2004 - the sampled ones tell to about a percent
+    if record.get("delivered_pct", 100) < 98:  # noqa: PLR2004 - the sampled ones are right to about a percent
         problem += f", only {record['delivered_pct']:.0f}% delivered ({record.get('stopped')})"
     return (
         f"{name:22} {short(record.get('rps')):>8}/s  p99 {short(record.get('p99_ms')):>7} ms  "

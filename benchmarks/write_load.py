@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import objects
-from benchmarks.driving import Load, Sending, call, measured
-from benchmarks.metering import Record
+from benchmarks.driver import Load, Sending, call, measured
+from benchmarks.meter import Record
 from benchmarks.objects import API_VERSION, PATH, fresh_numbers, name_of
 from benchmarks.sources import forever
 from benchmarks.targets import Target

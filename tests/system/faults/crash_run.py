@@ -1,6 +1,6 @@
-"""The crash test: a server is killed again and again in the midst of its work, and must not have lied.
+"""The crash test: a busy server is killed again and again, and all of its answers are checked.
 
-Run as ``python -m tests.system.faults.crashing``; ``--help`` names the options.
+Run as ``python -m tests.system.faults.crash_run``; ``--help`` names the options.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.system.faults.checking import Verdict, check
 from tests.system.faults.disks import COMPILER, FailingDisk
 from tests.system.faults.nemesis import Killing, KillingOnFailingDisk, Nemesis, OneOf
-from tests.system.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
+from tests.system.faults.report import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.system.faults.servers import Server
+from tests.system.faults.verdict import Verdict, check
 from tests.system.faults.workload import StalledError, Workload
 
 SHORTEST, LONGEST = 0.2, 1.0

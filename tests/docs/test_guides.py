@@ -1,19 +1,20 @@
-"""Readers who type what the documents show get what the documents show, with old and new kubectl."""
+"""The commands of the documents print what the documents show, with old and new kubectl."""
 
 from __future__ import annotations
 
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.docs import following, markdown
-from tests.docs.following import Outcome, Step, Surroundings
+from tests.docs import guide_reader, markdown
+from tests.docs.guide_reader import Outcome, Step, Surroundings, steps
 from tests.docs.markdown import Block
 from tests.docs.other_servers import OTHERS
 from tools import programs
@@ -57,8 +58,6 @@ NOT_RUN = {
 NOT_EVERYWHERE = ("curl", "jq", "openssl", "sqlite3")
 """Programs that a reader of these documents has, but a machine that runs the tests may lack."""
 
-FollowedWith = Callable[[str, str], list[Outcome | None]]
-
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(
@@ -69,8 +68,7 @@ pytestmark = [
 
 
 def steps_of(document: str) -> list[Step]:
-    found = following.steps(markdown.blocks(markdown.page(document)))
-    return [step for step in found if not step.commands.not_run]
+    return [step for step in steps(markdown.blocks(markdown.page(document))) if not step.commands.not_run]
 
 
 def missing_program(step: Step) -> str:
@@ -78,28 +76,8 @@ def missing_program(step: Step) -> str:
     return next((name for name in NOT_EVERYWHERE if name in words and not shutil.which(name)), "")
 
 
-def cases() -> Iterator[object]:
-    for document, releases in FOLLOWED.items():
-        for release in releases:
-            for number, step in enumerate(steps_of(document)):
-                name = f"{document}:{step.commands.line}-kubectl-{release}"
-                yield pytest.param(document, release, number, id=name)
-
-
-@pytest.fixture(scope="module")
-def followed_with(tmp_path_factory: pytest.TempPathFactory) -> FollowedWith:
-    """Follows a whole document with a release of kubectl, once. None stands for a step that cannot be run here."""
-    done: dict[tuple[str, str], list[Outcome | None]] = {}
-
-    def outcomes(document: str, release: str) -> list[Outcome | None]:
-        if (document, release) not in done:
-            done[document, release] = follow(document, release, tmp_path_factory.mktemp("home"))
-        return done[document, release]
-
-    return outcomes
-
-
-def follow(document: str, release: str, home: Path) -> list[Outcome | None]:
+def problems(document: str, release: str, home: Path) -> Iterator[str]:
+    """Follows a whole document with a release of kubectl; yields where it does not do what it shows."""
     with ExitStack() as stack:
         directory = home / "cluster-registry"
         directory.mkdir()
@@ -110,8 +88,12 @@ def follow(document: str, release: str, home: Path) -> list[Outcome | None]:
             installed=has_installed(document, release),
             stand_ins=stack.enter_context(others(home, directory)) if others else {},
         )
-        reader = stack.enter_context(following.reader(home, surroundings))
-        return [None if missing_program(step) else reader.follow(step.commands) for step in steps_of(document)]
+        reader = stack.enter_context(guide_reader.reader(home, surroundings))
+        for step in steps_of(document):
+            if missing := missing_program(step):
+                warnings.warn(f"{document}:{step.commands.line} was not run: {missing} is not installed", stacklevel=1)
+            elif found := guide_reader.problem(step, reader.follow(step.commands)):
+                yield found
 
 
 def has_installed(document: str, release: str) -> bool:
@@ -124,41 +106,37 @@ def kubectl(release: str) -> Path:
     return programs.fetch(programs.find(f"kubectl-{release}"))
 
 
-@pytest.mark.parametrize(("document", "release", "number"), list(cases()))
-def test_a_block_does_what_the_document_shows(
-    document: str, release: str, number: int, followed_with: FollowedWith
-) -> None:
-    step, outcome = steps_of(document)[number], followed_with(document, release)[number]
-    if outcome is None:
-        pytest.skip(f"{missing_program(step)} is not installed")
-    assert bool(outcome.failures) == step.fails, outcome.printed
-    if step.shown:
-        assert following.agree(step.shown.body, outcome.printed), outcome.printed
+@pytest.mark.filterwarnings("default:.*was not run:UserWarning")
+@pytest.mark.parametrize(
+    ("document", "release"), [(document, release) for document, releases in FOLLOWED.items() for release in releases]
+)
+def test_a_document_does_what_it_shows(document: str, release: str, tmp_path: Path) -> None:
+    found = list(problems(document, release, tmp_path))
+    assert not found, "\n".join(found)
 
 
-def test_every_shell_block_is_one_that_is_run() -> None:
-    with_shell = {
-        markdown.name_of(path)
-        for path in markdown.documents()
-        if following.steps(markdown.blocks(path.read_text(encoding="utf-8")))
-    }
-    assert with_shell == FOLLOWED.keys() | IN_A_CLUSTER | NOT_RUN.keys()
+def test_every_shell_block_is_run_or_has_a_reason() -> None:
+    found = {markdown.name_of(path): steps(markdown.blocks(path.read_text())) for path in markdown.documents()}
+    assert {name for name, each in found.items() if each} == FOLLOWED.keys() | IN_A_CLUSTER | NOT_RUN.keys()
+    reasons = {name: {step.commands.not_run for step in each} - {""} for name, each in found.items()}
+    assert {name: each for name, each in reasons.items() if each and name not in IN_A_CLUSTER} == NOT_RUN
 
 
-def test_what_is_not_run_has_a_known_reason() -> None:
-    reasons = {
-        document: {step.commands.not_run for step in following.steps(markdown.blocks(markdown.page(document)))} - {""}
-        for document in FOLLOWED.keys() | NOT_RUN.keys()
-    }
-    assert {document: found for document, found in reasons.items() if found} == NOT_RUN
-
-
-def test_what_is_shown_counts() -> None:
+def test_agreement_of_shown_and_printed_text() -> None:
     shown = "NAME  AGE\nparis-1  3s\n...\nuid: 290b8f6e-e753-4608-9805-d75426c788cb\n"
-    assert following.agree(shown, "NAME      AGE\nparis-1   12m\nanything\nuid: 45ea7a0a-9970-4f56-8bde-02efe1c710f3\n")
-    assert not following.agree(shown, "NAME AGE\noslo-1 3s\nuid: 45ea7a0a-9970-4f56-8bde-02efe1c710f3\n")
-    assert not following.agree("created", "created\nWarning: something else")
-    assert not following.agree("replicas: 3", "replicas: 4")
+    printed = "NAME      AGE\nparis-1   12m\nanything\nuid: 45ea7a0a-9970-4f56-8bde-02efe1c710f3\n"
+    assert guide_reader.agree(shown, printed)
+    assert not guide_reader.agree(shown, "NAME AGE\noslo-1 3s\nuid: 45ea7a0a-9970-4f56-8bde-02efe1c710f3\n")
+    assert not guide_reader.agree("created", "created\nWarning: something else")
+    assert not guide_reader.agree("replicas: 3", "replicas: 4")
+
+
+def test_problems_of_a_step() -> None:
+    step = Step(block("echo 3"), block("3", "text"))
+    assert guide_reader.problem(step, Outcome("3\n", 0)) == ""
+    assert "line 1: the document shows other text; printed:\n4" in guide_reader.problem(step, Outcome("4", 0))
+    assert "line 1: 1 commands failed; printed:\n3" in guide_reader.problem(step, Outcome("3", 1))
+    assert guide_reader.problem(Step(block("false", "sh fails"), None), Outcome("", 1)) == ""
 
 
 def block(body: str, info: str = "sh") -> Block:
@@ -171,14 +149,14 @@ def surroundings(tmp_path: Path) -> Surroundings:
 
 
 def test_a_command_that_fails_is_noticed_wherever_it_stands(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
+    with guide_reader.reader(tmp_path, surroundings) as reader:
         assert reader.follow(block("false\necho still here\n")) == Outcome("still here\n\n", 1)
 
 
 def test_a_program_that_the_document_has_not_put_on_the_path_is_not_found(
     tmp_path: Path, surroundings: Surroundings
 ) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
+    with guide_reader.reader(tmp_path, surroundings) as reader:
         for command in ("clusterregistry version", "clusterregistry standalone", "crinit version"):
             outcome = reader.follow(block(f"{command}\n"))
             assert "command not found" in outcome.printed
@@ -186,20 +164,20 @@ def test_a_program_that_the_document_has_not_put_on_the_path_is_not_found(
 
 
 def test_one_line_finds_the_program_of_a_checkout_in_both_terminals(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
-        assert reader.follow(block(f"{following.FIND_PROGRAM}\n")).failures == 0
+    with guide_reader.reader(tmp_path, surroundings) as reader:
+        assert reader.follow(block(f"{guide_reader.FIND_PROGRAM}\n")).failures == 0
         assert reader.follow(block("clusterregistry version --short\n")).failures == 0
         assert "Ready:" in reader.follow(block("clusterregistry standalone\n")).printed
 
 
 def test_an_installed_program_is_on_the_path_of_every_terminal(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, replace(surroundings, installed=True)) as reader:
+    with guide_reader.reader(tmp_path, replace(surroundings, installed=True)) as reader:
         assert reader.follow(block("clusterregistry version --short && crinit --help\n")).failures == 0
 
 
 def test_terminals_share_nothing_but_the_disk(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
-        reader.follow(block(f"{following.FIND_PROGRAM}\n"))
+    with guide_reader.reader(tmp_path, surroundings) as reader:
+        reader.follow(block(f"{guide_reader.FIND_PROGRAM}\n"))
         reader.follow(block("WHERE=$HOME/elsewhere\nexport WHERE\n"))
         assert reader.follow(block('echo "$WHERE"\n')).printed.strip() == "~/elsewhere"
         started = reader.follow(block('clusterregistry standalone --data-dir="$WHERE"\n'))
@@ -207,14 +185,14 @@ def test_terminals_share_nothing_but_the_disk(tmp_path: Path, surroundings: Surr
 
 
 def test_a_server_that_does_not_start_is_a_failure_of_its_block(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
+    with guide_reader.reader(tmp_path, surroundings) as reader:
         outcome = reader.follow(block("make run ARGS='--token-auth-file=nowhere.csv'\n"))
         assert outcome.failures == 1
         assert "nowhere.csv" in outcome.printed
 
 
 def test_ctrl_c_ends_the_server_before_the_next_one(tmp_path: Path, surroundings: Surroundings) -> None:
-    with following.reader(tmp_path, surroundings) as reader:
+    with guide_reader.reader(tmp_path, surroundings) as reader:
         assert "Ready:" in reader.follow(block("make run\n")).printed
         assert "Ready:" in reader.follow(block("make run\n")).printed
         lock = "python3 - <<'EOF'\nimport fcntl\nfcntl.flock(open('%s'), fcntl.LOCK_EX | fcntl.LOCK_NB)\nEOF\n"
@@ -225,9 +203,8 @@ def test_ctrl_c_ends_the_server_before_the_next_one(tmp_path: Path, surroundings
 RUNS_THE_PROGRAM = re.compile(r"^(?:clusterregistry|crinit) ", re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", sorted(FOLLOWED.keys() - {"README.md"}))
-def test_a_document_that_runs_the_program_first_says_how_it_is_found(document: str) -> None:
-    bodies = [step.commands.body for step in steps_of(document)]
-    runs = next((number for number, body in enumerate(bodies) if RUNS_THE_PROGRAM.search(body)), None)
-    if runs is not None:
-        assert following.FIND_PROGRAM + "\n" in bodies[:runs]
+def test_a_document_that_runs_the_program_first_says_how_it_is_found() -> None:
+    for document in FOLLOWED.keys() - {"README.md"}:
+        bodies = [step.commands.body for step in steps_of(document)]
+        runs = next((number for number, body in enumerate(bodies) if RUNS_THE_PROGRAM.search(body)), None)
+        assert runs is None or guide_reader.FIND_PROGRAM + "\n" in bodies[:runs], document

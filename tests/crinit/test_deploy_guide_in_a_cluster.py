@@ -1,10 +1,9 @@
-"""A reader who types what docs/guides/deploy.md shows, with a real cluster, gets what it shows."""
+"""The commands of docs/guides/deploy.md print what the page shows, with a real cluster."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import pytest
 
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
-from tests.docs import following, markdown
-from tests.docs.following import Outcome, Step, Surroundings
+from tests.docs import guide_reader, markdown
+from tests.docs.guide_reader import Outcome, Surroundings, problem
 from tests.system.e2e import real_programs
 from tests.system.e2e.host_clusters import HostCluster
 from tools import programs
 
-STEPS = following.steps(markdown.blocks(markdown.page("docs/guides/deploy.md")))
+STEPS = guide_reader.steps(markdown.blocks(markdown.page("docs/guides/deploy.md")))
 RUN = [step for step in STEPS if not step.commands.not_run]
 CONTEXT, NAMESPACE = "my-cluster", "clusterregistry"
 
@@ -29,9 +28,9 @@ _VARYING = (
 )
 
 
-@pytest.fixture(scope="module")
-def outcomes(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Outcome]]:
-    """What each block that can be run did, by its line; the whole page was followed once, in order."""
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_the_guide_does_what_it_shows(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> None:
     if not networks.may_balance():
         pytest.skip("the load balancer of the guide takes the right to listen on port 443")
     home = tmp_path_factory.mktemp("home")
@@ -39,7 +38,7 @@ def outcomes(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with ExitStack() as stack:
         stack.enter_context(Kubelet(host, tmp_path_factory.mktemp("node"), NAMESPACE))
         reader = stack.enter_context(
-            following.reader(
+            guide_reader.reader(
                 home,
                 Surroundings(
                     kubectl=real_programs.kubectl(real_programs.KUBECTLS[-1]),
@@ -49,7 +48,9 @@ def outcomes(host: HostCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
             )
         )
         _kubeconfig(host, home)
-        yield {step.commands.line: reader.follow(step.commands) for step in RUN}
+        outcomes = [(step, reader.follow(step.commands)) for step in RUN]
+    found = [problem(step, Outcome(_as_shown(done.printed), done.failures)) for step, done in outcomes]
+    assert not any(found), "\n".join(found)
 
 
 def _helm() -> Path:
@@ -64,16 +65,6 @@ def _kubeconfig(host: HostCluster, home: Path) -> None:
     document["current-context"] = document["contexts"][0]["name"] = CONTEXT
     file.write_text(json.dumps(document))
     file.chmod(0o600)  # as kubectl makes it
-
-
-@pytest.mark.e2e
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("step", [pytest.param(step, id=f"deploy.md:{step.commands.line}") for step in RUN])
-def test_a_block_does_what_the_guide_shows(step: Step, outcomes: dict[int, Outcome]) -> None:
-    outcome = outcomes[step.commands.line]
-    assert bool(outcome.failures) == step.fails, outcome.printed
-    if step.shown:
-        assert following.agree(step.shown.body, _as_shown(outcome.printed)), outcome.printed
 
 
 def _as_shown(printed: str) -> str:

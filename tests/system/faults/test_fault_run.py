@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 from tests.apiserver.storage.etcd_servers import RUNS_HERE
-from tests.system.faults.checking import check
+from tests.system.faults.fault_run import Struck, shown, strike
 from tests.system.faults.faults import Fault
 from tests.system.faults.records import (
     Action,
@@ -29,7 +29,7 @@ from tests.system.faults.records import (
     Value,
     WatchRecord,
 )
-from tests.system.faults.striking import Struck, shown, strike
+from tests.system.faults.verdict import check
 
 SECONDS = 30
 SEED = 7
@@ -48,12 +48,12 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Struck:
     directory = tmp_path_factory.mktemp("site")
     progress: list[str] = []
     done = asyncio.run(strike(directory, seconds=SECONDS, seed=SEED, say=progress.append))
-    told = "\n".join([*progress, shown(done.strikes), done.verdict.report(), f"the record is in {directory}"])
-    assert done.verdict.violations == [], told
+    report = "\n".join([*progress, shown(done.strikes), done.verdict.report(), f"the record is in {directory}"])
+    assert done.verdict.violations == [], report
     return done
 
 
-def test_replicas_keep_their_word_while_they_and_their_store_are_harmed(struck: Struck) -> None:
+def test_answers_stay_linearizable_while_replicas_and_members_fail(struck: Struck) -> None:
     # Enough happened for that to mean something, at each end of the store and through each kind of request.
     assert struck.verdict.acknowledged > 50
     assert struck.verdict.connections > len(struck.record.watches)
@@ -90,12 +90,12 @@ def watch_of(record: Record, name: str) -> WatchRecord:
 
 
 def some_change(watch: WatchRecord) -> int:
-    """Where in the record of a watch it was told a change."""
+    """The place of a change in the record of a watch."""
     return in_the_midst_of(index for index, sight in enumerate(watch.sights) if sight.change)
 
 
 def forget(record: Record, where: Callable[[Change], bool]) -> None:
-    """As if no watcher had been told, since it never happened."""
+    """Removes changes from all watches, as if they had never happened."""
     for watch in record.watches:
         watch.sights = [sight for sight in watch.sights if sight.change is None or not where(sight.change)]
 
@@ -175,7 +175,7 @@ def test_a_gap_in_a_watch_is_found(record: Record, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WATCHERS)
-def test_a_change_that_a_watch_tells_twice_is_found(record: Record, name: str) -> None:
+def test_a_change_that_a_watch_has_twice_is_found(record: Record, name: str) -> None:
     watch = watch_of(record, name)
     index = some_change(watch)
     watch.sights.insert(index + 1, watch.sights[index])
@@ -183,7 +183,7 @@ def test_a_change_that_a_watch_tells_twice_is_found(record: Record, name: str) -
 
 
 @pytest.mark.parametrize("name", WATCHERS)
-def test_changes_that_a_watch_tells_in_the_wrong_order_are_found(record: Record, name: str) -> None:
+def test_changes_of_a_watch_in_the_wrong_order_are_found(record: Record, name: str) -> None:
     watch = watch_of(record, name)
     changes = [index for index, sight in enumerate(watch.sights) if sight.change]
     one, other = in_the_midst_of(pairwise(changes))
@@ -192,10 +192,10 @@ def test_changes_that_a_watch_tells_in_the_wrong_order_are_found(record: Record,
 
 
 @pytest.mark.parametrize("name", WATCHERS)
-def test_a_change_that_a_watch_tells_otherwise_is_found(record: Record, name: str) -> None:
+def test_a_change_that_differs_in_one_watch_is_found(record: Record, name: str) -> None:
     watch = watch_of(record, name)
     index = some_change(watch)
     at, revision, change = watch.sights[index]
     assert change is not None
-    watch.sights[index] = Sight(at, revision, change._replace(value=Value("somebody-else")))
+    watch.sights[index] = Sight(at, revision, change._replace(value=Value("another-client")))
     assert Fault.DISAGREEMENT in faults(record)

@@ -10,18 +10,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import objects, reading, servers, watching, writing
+from benchmarks import objects, read_load, servers, watch_load, write_load
 from benchmarks.answers import Answer
-from benchmarks.driving import Load, LoadError, Sending, drive, measured
-from benchmarks.metering import Record, latencies, median_record, settle, usage
+from benchmarks.driver import Load, LoadError, Sending, drive, measured
+from benchmarks.meter import Record, latencies, median_record, settle, usage
 from benchmarks.objects import PATH, name_of
-from benchmarks.populating import ensure
-from benchmarks.processes import follow_parent
+from benchmarks.population import ensure
 from benchmarks.progress import Say
 from benchmarks.results import Results, reduced
 from benchmarks.servers import Workshop
 from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target
+from benchmarks.watchers import ignore_interrupts
 
 OBJECTS = (100, 1_000, 10_000, 100_000)
 WATCHERS = (10, 100, 1_000, 5_000)
@@ -81,7 +81,7 @@ class Growth:
             self.say(f"{count:,} watches")
             writes = max(10, int(min(500, _EVENTS / count) * self.factor))
             try:
-                record = watching.deliver(target, watchers=count, rate=None, writes=writes)
+                record = watch_load.deliver(target, watchers=count, rate=None, writes=writes)
             except (LoadError, OSError) as error:
                 self.say(f"  {error}")
                 continue
@@ -89,13 +89,13 @@ class Growth:
 
     def _memory_of_idle(self, target: Target, counts: Sequence[int]) -> dict[int, float]:
         """KB a watch. Before anything is written: what is kept of the past would be taken for theirs."""
-        self.say("watches that are told nothing")
-        watching.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
+        self.say("idle watches")
+        watch_load.deliver(target, watchers=1, rate=None, writes=10)  # what is loaded at the first watch is none's own
         without, found = usage(target.pids).rss, dict[int, float]()
         # Counted from the beginning, since each number of watches uses the memory of the last one again.
         for count in sorted(counts):
             try:
-                found[count] = (watching.memory_with(target, watchers=count) - without) * 1e3 / count
+                found[count] = (watch_load.memory_with(target, watchers=count) - without) * 1e3 / count
             except (LoadError, OSError) as error:
                 self.say(f"  {count:,}: {error}")
         return found
@@ -110,7 +110,7 @@ class Growth:
         return target
 
     def _with_objects(self, targets: Sequence[Target]) -> None:
-        """In turns: what is measured minutes apart tells of the machine as much as of the number of objects."""
+        """In turns: figures taken minutes apart show the machine as much as the number of objects."""
         for kind, measure in _KINDS.items():
             self.say(f"{kind} with each number of objects")
             found: dict[int, list[Record]] = {target.count: [] for target in targets}
@@ -151,7 +151,7 @@ def mark_cohort(target: Target) -> None:
 
 
 def _get(target: Target, factor: float) -> Record:
-    return reading.get(target, connections=_CONNECTIONS, factor=factor / 2)
+    return read_load.get(target, connections=_CONNECTIONS, factor=factor / 2)
 
 
 def _list_all(target: Target, factor: float) -> Record:
@@ -163,11 +163,11 @@ def _list_cohort(target: Target, factor: float) -> Record:
 
 
 def _patch(target: Target, factor: float) -> Record:
-    return writing.patch(target, connections=_CONNECTIONS, factor=factor / 2, among=target.count)
+    return write_load.patch(target, connections=_CONNECTIONS, factor=factor / 2, among=target.count)
 
 
 def _create(target: Target, factor: float) -> Record:
-    made = writing.create_and_delete(target, connections=_CONNECTIONS, factor=factor / 2)
+    made = write_load.create_and_delete(target, connections=_CONNECTIONS, factor=factor / 2)
     return made[f"create/c{_CONNECTIONS}"]
 
 
@@ -200,7 +200,7 @@ def stall(target: Target, fields: Mapping[str, str]) -> Record:
 
 
 def undisturbed(target: Target, *, seconds: float) -> list[float]:
-    """How long others wait when nobody lists: what the machine itself does to them."""
+    """How long other requests wait without a list: what the machine itself does to them."""
     with _probing(target) as finish:
         time.sleep(seconds)
         return finish()
@@ -231,7 +231,7 @@ def _probing(target: Target) -> Iterator[Callable[[], list[float]]]:
 
 
 def _probe(target: Target, pipe: Connection) -> None:
-    follow_parent()
+    ignore_interrupts()
     connected = target.connect()
     request = target.request("GET", f"{PATH}/{name_of(50)}")
     waited: list[float] = []

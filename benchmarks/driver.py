@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from benchmarks.answers import Answer
-from benchmarks.metering import Meter, Record, latencies
+from benchmarks.meter import Meter, Record, latencies
 from benchmarks.targets import Target
 
 PATIENCE = 30.0
@@ -24,7 +24,7 @@ class LoadError(Exception):
 
 
 class Sending(NamedTuple):
-    """A request to send, and what the one who asked for it wants to be told with the answer."""
+    """A request to send, and the tag that the caller gets back with the answer."""
 
     data: bytes
     tag: Any = None
@@ -33,7 +33,7 @@ class Sending(NamedTuple):
 
 
 OnAnswer = Callable[[Any, int, bytes], Sending | None]
-"""Told the tag, the status and the body; may give a request that follows on the same connection."""
+"""Called with the tag, the status and the body; may give a request that follows on the same connection."""
 
 
 def no_follow_up(_tag: object, _status: int, _body: bytes) -> None:

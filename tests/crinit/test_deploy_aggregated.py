@@ -8,7 +8,7 @@ import pytest
 
 from clusterregistry.crinit.main import main
 from tests.crinit.kubelets import Kubelet
-from tests.crinit.test_deploying_standalone import kubectl, use_with_every_kubectl
+from tests.crinit.test_deploy_standalone import kubectl, use_with_every_kubectl
 from tests.system.e2e.host_clusters import HostCluster
 
 pytestmark = pytest.mark.e2e

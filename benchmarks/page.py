@@ -7,7 +7,7 @@ from benchmarks import goals, plots, servers
 from benchmarks.goals import Judged, median_of, ratio_of, short
 from benchmarks.growth_report import growth_report, judge_growth
 from benchmarks.markdown import table
-from benchmarks.metering import NOISY, Record
+from benchmarks.meter import NOISY, Record
 from benchmarks.results import ETCD_ITSELF, Results
 
 FILE = "RESULTS.md"

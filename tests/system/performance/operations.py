@@ -45,7 +45,7 @@ def _place(code: CodeType) -> str:
 
 
 class Tracer:
-    """Counts while it is told to, in each thread that it was put to.
+    """Counts between ``begin`` and ``end``, in each thread that it was set for.
 
     The interpreter has one tracer for each thread, and one that threads get when they are started.
     """

@@ -1,4 +1,4 @@
-"""What a command here tells a person, and how it is told what to do."""
+"""Progress, histories and options of the commands here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.system.faults.checking import Verdict
 from tests.system.faults.records import Record
+from tests.system.faults.verdict import Verdict
 
 HISTORY = "history.txt"
 
@@ -29,7 +29,7 @@ class Progress:
 
 
 def keep_if_wrong(record: Record, verdict: Verdict, directory: Path) -> None:
-    """Writes a history with violations to a directory, for whoever looks for their cause."""
+    """Writes a history with violations to a directory, to find the cause."""
     if verdict.violations:
         report = verdict.report(most=len(verdict.violations))
         (directory / HISTORY).write_text("\n".join([report, "", *record.lines()]))

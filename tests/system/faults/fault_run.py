@@ -1,8 +1,8 @@
-"""The fault test: members of the store and replicas of the server are killed and paused, and must not have lied.
+"""The fault test: members of the store and replicas of the server are killed and paused under load.
 
 Meanwhile another program writes values that are no objects beside theirs.
 
-Run as ``python -m tests.system.faults.striking``; ``--help`` names the options.
+Run as ``python -m tests.system.faults.fault_run``; ``--help`` names the options.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.system.faults.checking import Verdict, check
 from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.nemesis import Storm
 from tests.system.faults.records import Record
-from tests.system.faults.reporting import Progress, Say, first, keep_if_wrong, positive, seed_option
+from tests.system.faults.report import Progress, Say, first, keep_if_wrong, positive, seed_option
 from tests.system.faults.sites import Site
+from tests.system.faults.verdict import Verdict, check
 from tests.system.faults.workload import StalledError, Workload
 
 SECONDS = 300
@@ -32,7 +32,7 @@ FAILED = 1
 PATIENCE = 3.0
 """Seconds that clients wait: less than a server may take to learn that a member is gone, so some leave it before."""
 LONGEST = 5.0
-"""Seconds that anybody is down or paused: more than a server waits for a member that is silent."""
+"""Seconds that a process is down or paused: more than a server waits for a member that is silent."""
 QUIET = (0.2, 1.5)
 """Seconds of peace between two strikes of one kind; members and replicas are struck at the same time."""
 FOREIGN = (
@@ -46,7 +46,7 @@ LOOK_SECONDS, PROGRESS_SECONDS = 1.0, 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struck:
-    """What became of it."""
+    """The result of a run."""
 
     record: Record
     verdict: Verdict
@@ -78,7 +78,7 @@ async def strike(directory: Path, *, seconds: float, seed: int, say: Say) -> Str
     return Struck(record=record, verdict=verdict, strikes=run.strikes)
 
 
-class Scribbling:
+class ForeignWrites:
     """Writes values that are no objects under keys of their own, over and over, and counts."""
 
     def __init__(self, site: Site, *, rng: random.Random) -> None:
@@ -93,7 +93,7 @@ class Scribbling:
         return f"wrote {value!r} to {name}"
 
     async def heal(self) -> None:
-        """There is nothing to undo: who serves has to live with it."""
+        """There is nothing to undo: the replicas have to serve beside these values."""
 
 
 class _Run:
@@ -103,10 +103,10 @@ class _Run:
         self._site, self._workload, self._say = site, workload, say
         self._rngs = [random.Random(f"{seed} {name}") for name in ("members", "replicas", "values")]
         members, replicas, values = self._rngs
-        self._storms: list[Storm | Scribbling] = [
+        self._storms: list[Storm | ForeignWrites] = [
             Storm(lambda: site.choose_member(members), rng=members, longest=LONGEST),
             Storm(lambda: site.choose_replica(replicas), rng=replicas, longest=LONGEST),
-            Scribbling(site, rng=values),
+            ForeignWrites(site, rng=values),
         ]
 
     @property
@@ -129,7 +129,7 @@ class _Run:
         await self._site.recovered()
         self._workload.note("all are back")
 
-    async def _strike_until(self, until: float, storm: Storm | Scribbling, rng: random.Random) -> None:
+    async def _strike_until(self, until: float, storm: Storm | ForeignWrites, rng: random.Random) -> None:
         while True:
             await asyncio.sleep(rng.uniform(*QUIET))
             if time.monotonic() > until:

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks import objects
-from benchmarks.driving import Driven, Load, Sending, drive
-from benchmarks.metering import Meter, Record, latencies, usage
+from benchmarks.driver import Driven, Load, Sending, drive
+from benchmarks.meter import Meter, Record, latencies, usage
 from benchmarks.objects import PATH, fresh_numbers
 from benchmarks.targets import Target
 from benchmarks.watchers import open_watches
-from benchmarks.writing import spread
+from benchmarks.write_load import spread
 
 _IN_ANNOTATION = re.compile(rb'"bench/seq":\s*"(\d+)"')
 _IN_STATUS = re.compile(rb'"name":\s*"bench/beat",\s*"value":\s*"(\d+)"')
@@ -67,7 +67,7 @@ def deliver(target: Target, *, watchers: int, rate: int | None, writes: int) -> 
 
 
 def memory_with(target: Target, *, watchers: int) -> float:
-    """What the server takes while so many watches are open and told nothing, in MB."""
+    """What the server takes while so many watches are open and idle, in MB."""
     with open_watches(target, watchers, _IN_ANNOTATION):
         return usage(target.pids).rss
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from benchmarks.metering import Record, usage
-from benchmarks.populating import ensure
+from benchmarks.meter import Record, usage
+from benchmarks.population import ensure
 from benchmarks.servers import Server, start, stop
 
 SETTLING = 3.0
