@@ -9,7 +9,8 @@ import pytest
 
 from clusterregistry import __version__
 from clusterregistry.apiserver.cli import server
-from clusterregistry.apiserver.options import flags, scope
+from clusterregistry.apiserver.options.groups import SERVER, by_group
+from clusterregistry.cli.options.sources import read_flags
 from clusterregistry.registry.main import COMMANDS, main
 
 Output = pytest.CaptureFixture[str]
@@ -73,7 +74,7 @@ def help_of(capsys: Output, *arguments: str) -> str:
 @pytest.mark.parametrize("name", ["standalone", "aggregated"])
 def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: Output) -> None:
     short, everything = help_of(capsys, name, "--help"), help_of(capsys, name, "--help=all")
-    known = [f"--{each.flag}" for group in scope.by_group(aggregated=name == "aggregated").values() for each in group]
+    known = [f"--{each.flag}" for group in by_group(aggregated=name == "aggregated").values() for each in group]
     assert all(f"{flag}=" in everything or f"{flag}[=" in everything for flag in known)
     shown = re.findall(r"^  (?:-v, )?(--[a-z-]+)", short, re.MULTILINE)
     assert 10 <= len(shown) <= 16
@@ -103,7 +104,7 @@ def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
         assert len(examples) >= 3
         for example in examples:
             given = [each for each in shlex.split(example) if not each.startswith(("--config", "--print-config", "["))]
-            assert flags.read(given).problems == []
+            assert read_flags(SERVER, given).problems == []
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from clusterregistry.apiserver.authz import modes
-from clusterregistry.apiserver.cli.storage import help_text as storage_texts
-from clusterregistry.apiserver.cli.storage.command_line import shown_flag
-from clusterregistry.apiserver.options import scope
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
+from clusterregistry.apiserver.cli.storage.dispatch import COMMANDS
+from clusterregistry.apiserver.options.groups import by_group
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.cli.completion.model import HELP, SHORT, Command, Flag, completion_command, flag_of
 
@@ -14,7 +16,6 @@ _WORDS = {"authorization-mode": tuple(modes.NAMES), "tls-cipher-suites": tuple(t
 
 _PRINT_CONFIG = Flag(name="print-config", help="Print the configuration in effect and do not start")
 _HELP_ALL = Flag(name="help", help="Show help; --help=all shows every flag")
-_TAKES_FILE = frozenset({"backup", "restore", "check", "stats"})
 
 
 def program() -> Command:
@@ -25,7 +26,7 @@ def program() -> Command:
             name="storage",
             help="back up, restore, check and move the data",
             flags=(HELP,),
-            commands=tuple(_storage(name) for name in storage_texts.NAMES),
+            commands=tuple(_storage(each) for each in COMMANDS.values()),
         ),
         Command(name="version", help="tell the version", flags=(HELP, SHORT)),
         completion_command(),
@@ -36,11 +37,12 @@ def program() -> Command:
 
 
 def _server(name: str, text: str) -> Command:
-    options = [each for group in scope.by_group(aggregated=name == "aggregated").values() for each in group]
+    options = [each for group in by_group(aggregated=name == "aggregated").values() for each in group]
     flags = (flag_of(each, choices=_WORDS.get(each.flag, ())) for each in options)
     return Command(name=name, help=text, flags=(_HELP_ALL, _PRINT_CONFIG, *flags))
 
 
-def _storage(name: str) -> Command:
-    flags = (flag_of(each, name=shown_flag(each.flag)) for each in storage_texts.options(name))
-    return Command(name=name, help=storage_texts.summary(name), flags=(HELP, *flags), takes_file=name in _TAKES_FILE)
+def _storage(command: StorageCommand[Any]) -> Command:
+    flags = (flag_of(each) for each in command.options.by_flag.values())
+    takes_file = command.operands.most > 0
+    return Command(name=command.name, help=command.summary, flags=(HELP, *flags), takes_file=takes_file)

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.options import reference
-from clusterregistry.apiserver.options.groups import BY_FLAG, BY_GROUP, GROUPS, Options
-from clusterregistry.apiserver.options.resolution import resolve
-from clusterregistry.apiserver.options.unsupported import PLANNED
+from clusterregistry.apiserver.options.completion import resolve
+from clusterregistry.apiserver.options.groups import SERVER, Options
+from clusterregistry.apiserver.options.vocabulary import UNSUPPORTED
+from clusterregistry.cli.options.field import title
+from clusterregistry.cli.options.help import help_by_group
 from tools import reference as tool
 
 
@@ -27,26 +29,30 @@ def test_the_tool_writes_the_page_and_tells_when_it_is_stale(
     assert tool.PAGE.read_text(encoding="utf-8") == reference.markdown()
 
 
-@pytest.mark.parametrize("flag", [*BY_FLAG, *PLANNED])
+def full_help(width: int) -> str:
+    return help_by_group({title(SERVER.groups[name]): options for name, options in SERVER.by_group.items()}, width)
+
+
+@pytest.mark.parametrize("flag", [*SERVER.by_flag, *UNSUPPORTED])
 def test_every_flag_is_in_the_reference(flag: str) -> None:
     assert f"`--{flag}`" in reference.markdown()
 
 
 def test_only_addresses_are_shown_as_addresses() -> None:
-    shown = [flag for flag, option in BY_FLAG.items() if option.details.kind.metavar == "ADDRESS"]
-    assert shown == [flag for flag in BY_FLAG if flag.endswith("-address")]
+    shown = [flag for flag, option in SERVER.by_flag.items() if option.details.kind.metavar == "ADDRESS"]
+    assert shown == [flag for flag in SERVER.by_flag if flag.endswith("-address")]
 
 
-@pytest.mark.parametrize("flag", sorted(BY_FLAG))
+@pytest.mark.parametrize("flag", sorted(SERVER.by_flag))
 def test_every_flag_is_in_the_help_with_its_default(flag: str) -> None:
-    text = reference.help_text(10_000)
+    text = full_help(10_000)
     assert f"--{flag}" in text
-    assert f"Default: {BY_FLAG[flag].default_text}.".replace("`", "") in text
+    assert f"Default: {SERVER.by_flag[flag].default_text}.".replace("`", "") in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 110])
 def test_the_help_keeps_to_its_width(width: int) -> None:
-    assert max(map(len, reference.help_text(width).splitlines())) <= width
+    assert max(map(len, full_help(width).splitlines())) <= width
 
 
 @pytest.mark.parametrize("example", reference.examples())
@@ -56,12 +62,12 @@ def test_the_examples_can_be_typed(example: str) -> None:
 
 
 def test_every_group_is_a_part_of_the_options() -> None:
-    assert list(GROUPS) == [field.name for field in dataclasses.fields(Options)]
-    assert sum(map(len, BY_GROUP.values())) == len(BY_FLAG), "two groups have an option of the same name"
+    assert list(SERVER.groups) == [field.name for field in dataclasses.fields(Options)]
+    assert sum(map(len, SERVER.by_group.values())) == len(SERVER.by_flag), "two groups have an option of the same name"
 
 
-@pytest.mark.parametrize("flag", sorted(BY_FLAG))
+@pytest.mark.parametrize("flag", sorted(SERVER.by_flag))
 def test_help_is_a_sentence(flag: str) -> None:
-    text = BY_FLAG[flag].details.help
+    text = SERVER.by_flag[flag].details.help
     assert text[0].isupper()
     assert text.endswith(".")

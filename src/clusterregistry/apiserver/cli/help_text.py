@@ -117,16 +117,16 @@ def aggregated(length: Length) -> str:
 
 
 def _flags(command: str, length: Length) -> str:
-    # Only for those who ask.
-    import shutil  # noqa: PLC0415
+    # Only for --help.
+    from clusterregistry.apiserver.options.groups import SERVER, by_group  # noqa: PLC0415
+    from clusterregistry.cli.options import help  # noqa: PLC0415, A004
+    from clusterregistry.cli.options.field import title  # noqa: PLC0415
 
-    from clusterregistry.apiserver.options import reference, scope  # noqa: PLC0415
-
-    width = max(60, min(shutil.get_terminal_size().columns, 110))
-    groups = scope.by_group(aggregated=command == "aggregated")
+    width, groups = help.terminal_width(), by_group(aggregated=command == "aggregated")
     if length is Length.ALL:
-        return f"Instead of a start:\n{_PRINT_CONFIG}\n{reference.help_text(width, groups).rstrip()}\n"
+        shown = help.help_by_group({title(SERVER.groups[name]): options for name, options in groups.items()}, width)
+        return f"Instead of a start:\n{_PRINT_CONFIG}\n{shown.rstrip()}\n"
     options = {each.flag: each for group in groups.values() for each in group}
     first = [options[flag] for flag in _FIRST_FLAGS if flag in options]
     more = f"All {len(options)} flags: clusterregistry {command} --help=all\n"
-    return f"First flags:\n{reference.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"
+    return f"First flags:\n{help.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
-from clusterregistry.apiserver.options.load import load_with_sources
+from clusterregistry.apiserver.options.completion import load_with_sources
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult

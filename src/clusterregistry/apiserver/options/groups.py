@@ -1,28 +1,31 @@
-"""All options together, and the index by which the readers find them."""
+"""All options of the server together, their index, and which of them a command takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from clusterregistry.apiserver.options.audit import AuditOptions
 from clusterregistry.apiserver.options.authentication import AuthenticationOptions
 from clusterregistry.apiserver.options.authorization import AuthorizationOptions
 from clusterregistry.apiserver.options.features import FeatureOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
-from clusterregistry.apiserver.options.host_cluster import HostClusterOptions
+from clusterregistry.apiserver.options.host_cluster import OURS, HostClusterOptions
 from clusterregistry.apiserver.options.limits import LimitOptions
 from clusterregistry.apiserver.options.oidc import OIDCOptions
 from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.options.storage import StorageOptions
+from clusterregistry.apiserver.options.vocabulary import VOCABULARY
 from clusterregistry.apiserver.options.webhooks import WebhookOptions
-from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.field import Option, OptionSet
 from clusterregistry.cli.options.general import GeneralOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options as given: each value parsed, none looked at together with another. See ``completing``."""
+    """The options as given: each value parsed, none checked together with another; see ``completion``.
+
+    The order is that of --help and of the reference: what a newcomer needs first comes first.
+    """
 
     general: GeneralOptions = field(default_factory=GeneralOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
@@ -38,26 +41,38 @@ class Options:
     host_cluster: HostClusterOptions = field(default_factory=HostClusterOptions)
 
 
-# The order of --help and of the reference: what a newcomer needs first comes first.
-GROUPS: dict[str, type[Any]] = {
-    "general": GeneralOptions,
-    "storage": StorageOptions,
-    "serving": ServingOptions,
-    "authentication": AuthenticationOptions,
-    "front_proxy": FrontProxyOptions,
-    "authorization": AuthorizationOptions,
-    "limits": LimitOptions,
-    "oidc": OIDCOptions,
-    "webhooks": WebhookOptions,
-    "audit": AuditOptions,
-    "features": FeatureOptions,
-    "host_cluster": HostClusterOptions,
-}
-
-BY_GROUP: dict[str, list[Option]] = {name: options_of(group) for name, group in GROUPS.items()}
-BY_FLAG: dict[str, Option] = {each.flag: each for group in BY_GROUP.values() for each in group}
+PROGRAM = "clusterregistry"
+ENVIRONMENT_PREFIX = "CLUSTERREGISTRY_"
 
 
-def title(name: str) -> str:
-    """A group's heading, from the first line of its docstring."""
-    return (GROUPS[name].__doc__ or name).splitlines()[0].rstrip(".")
+def option_set(*, environment_prefix: str = ENVIRONMENT_PREFIX) -> OptionSet[Options]:
+    """Makes the index of the server's options; the variables of a product begin with its own prefix."""
+    return OptionSet(
+        shape=Options,
+        environment_prefix=environment_prefix,
+        # Where tools/programs.py keeps its downloads; a developer may have it set while running a server.
+        not_options=frozenset({f"{environment_prefix}CACHE"}),
+        command_line_only=("help", "print-config"),
+        vocabulary=VOCABULARY,
+    )
+
+
+SERVER = option_set()
+
+LEFT_TO_THE_HOST = ("authentication", "authorization", "oidc", "webhooks")
+"""Groups of which aggregated mode takes only what ``host_cluster.OURS`` names."""
+
+
+def by_group(*, aggregated: bool) -> dict[str, list[Option]]:
+    """Returns the options that a command takes, in the order of --help. Groups without any are left out.
+
+    `standalone` knows users itself, `aggregated` leaves them to the host cluster.
+    """
+
+    def is_taken(group: str, option: Option) -> bool:
+        if not aggregated:
+            return group != "host_cluster"
+        return group not in LEFT_TO_THE_HOST or option.field in OURS
+
+    taken = {name: [each for each in options if is_taken(name, each)] for name, options in SERVER.by_group.items()}
+    return {name: options for name, options in taken.items() if options}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
@@ -20,15 +19,31 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.backup import OpenDatabase
 
 
+_HELP = """\
+Writes all objects, as of now, into one file. The server may go on: it neither waits nor is it slowed down.
+The file gets its name when it is complete and checked; only you can read it. Certificates are not in it: keep
+ca.crt and ca.key from the data directory beside it.
+
+Usage:
+  clusterregistry storage backup FILE [flags]
+
+Examples:
+  # The registry of this user
+  clusterregistry storage backup registry-backup.db
+
+  # Another one; every night to the same name
+  clusterregistry storage backup --data-dir=/var/lib/clusterregistry --force /backup/registry.db
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
     force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Raises OptionsError, and StorageUnavailable when there is no backup."""
-    wanted = Operands(least=1, most=1, missing="name the FILE that the backup is to be written to")
-    given = command_line.read(arguments, environ, own=BackupOptions, operands=wanted)
+    given = COMMAND.read(arguments, environ)
     from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands
@@ -56,3 +71,14 @@ def _next_steps(data_dir: Path, target: Path, *, removed: OpenDatabase | None) -
         f"Next: stop the server, put the data back ({restore}),",
         "      and start the server.",
     ]
+
+
+COMMAND = StorageCommand(
+    name="backup",
+    summary="write a backup, also while the server runs",
+    help=_HELP,
+    own=BackupOptions,
+    operands=Operands(least=1, most=1, missing="name the FILE that the backup is to be written to"),
+    interrupted="no backup was written; run it again",
+    run=_run,
+)

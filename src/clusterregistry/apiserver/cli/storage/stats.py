@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
@@ -20,16 +19,28 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.stats import Measures
 
 
+_HELP = """\
+Tells how many objects there are, which revisions can be read, and how large the files are. The server may be running.
+
+Usage:
+  clusterregistry storage stats [FILE] [flags]
+
+Examples:
+  clusterregistry storage stats
+  clusterregistry storage stats -o json
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
     output: Literal["text", "json"] = option(
-        "text", kind=choice("text", "json"), help="For people, or for programs (-o json)."
+        "text", kind=choice("text", "json"), short="o", help="For people, or for programs (-o json)."
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
-    given = command_line.read(arguments, environ, own=StatsOptions, operands=Operands(most=1))
+    given = COMMAND.read(arguments, environ)
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
 
     path = given.file
@@ -69,3 +80,14 @@ def _as_json(path: Path, measures: Measures) -> dict[str, Any]:
         "oldestReadableRevision": measures.oldest_revision,
         "revisionsInLog": measures.rows,
     }
+
+
+COMMAND = StorageCommand(
+    name="stats",
+    summary="tell how much is in it",
+    help=_HELP,
+    own=StatsOptions,
+    operands=Operands(most=1),
+    interrupted="run it again",
+    run=_run,
+)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.options import environment, flags, synonyms
-from clusterregistry.apiserver.options.groups import BY_FLAG
-from clusterregistry.apiserver.options.unsupported import PLANNED
+from clusterregistry.apiserver.options.groups import SERVER
+from clusterregistry.apiserver.options.vocabulary import VOCABULARY
 from clusterregistry.cli.options.problems import nearest
+from clusterregistry.cli.options.sources import read_environment, read_flags
 
 
 def problem(*arguments: str) -> str:
-    (found,) = flags.read(arguments).problems
+    (found,) = read_flags(SERVER, arguments).problems
     return str(found)
 
 
@@ -94,7 +94,7 @@ def test_what_no_flag_is_for_has_its_advice(typed: str, advice: str) -> None:
 
 @pytest.mark.parametrize("typed", ["audit-webhook-config-file", "log-format", "etcd-cacert", "root-dir", "name"])
 def test_options_that_only_share_words_are_not_near(typed: str) -> None:
-    assert nearest(typed, set(BY_FLAG) - {"logging-format"}) == ""
+    assert nearest(typed, set(SERVER.by_flag) - {"logging-format"}) == ""
 
 
 @pytest.mark.parametrize(("typed", "near"), [("backpu", "backup"), ("stat", "stats"), ("rbac", "RBAC"), ("x" * 99, "")])
@@ -103,12 +103,12 @@ def test_words_are_near_with_a_mistake_or_two(typed: str, near: str) -> None:
 
 
 def test_every_synonym_leads_to_a_flag_and_is_none() -> None:
-    known = {*BY_FLAG, *PLANNED, *flags.COMMAND_LINE_ONLY}
-    assert set(synonyms.SYNONYMS.values()) <= known
-    assert not known & {*synonyms.SYNONYMS, *synonyms.ADVICE}
-    assert not set(synonyms.SYNONYMS) & set(synonyms.ADVICE)
+    known = {*SERVER.by_flag, *VOCABULARY.unsupported, *SERVER.command_line_only}
+    assert set(VOCABULARY.synonyms.values()) <= known
+    assert not known & {*VOCABULARY.synonyms, *VOCABULARY.advice}
+    assert not set(VOCABULARY.synonyms) & set(VOCABULARY.advice)
 
 
 def test_a_variable_gets_the_same_hint_in_its_own_spelling() -> None:
-    (found,) = environment.read({"CLUSTERREGISTRY_DATADIR": "x"}).problems
+    (found,) = read_environment(SERVER, {"CLUSTERREGISTRY_DATADIR": "x"}).problems
     assert str(found).endswith("(did you mean CLUSTERREGISTRY_DATA_DIR?)")

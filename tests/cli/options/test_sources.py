@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import config_file, environment
-from clusterregistry.apiserver.options.groups import BY_FLAG, Options
-from clusterregistry.apiserver.options.resolution import resolve
+from clusterregistry.apiserver.options.completion import resolve
+from clusterregistry.apiserver.options.groups import SERVER, Options
+from clusterregistry.cli.options import config_file
+from clusterregistry.cli.options.sources import read_environment
 
 
 def options(arguments: list[str], environ: dict[str, str] | None = None) -> Options:
@@ -49,10 +50,10 @@ def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
     assert options([], {"CLUSTERREGISTRY_CONFIG": path}).serving.secure_port == 1
 
 
-@pytest.mark.parametrize("flag", sorted(BY_FLAG))
+@pytest.mark.parametrize("flag", sorted(SERVER.by_flag))
 def test_every_option_has_a_variable(flag: str) -> None:
     variable = "CLUSTERREGISTRY_" + flag.upper().replace("-", "_")
-    reading = environment.read({variable: "x"})
+    reading = read_environment(SERVER, {variable: "x"})
     assert [(each.flag, each.where) for each in reading.given] == [(flag, variable)]
 
 
