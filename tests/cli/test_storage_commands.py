@@ -217,7 +217,7 @@ def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
     assert capsys.readouterr().out == (
         f"Restored 3 objects to {data / 'registry.db'}.\n"
         f"The database that was there is kept as {kept}.\n"
-        "Revisions go on behind 1000005: programs that watch will list anew by themselves.\n"
+        "Revisions continue after 1000005: clients that watch will list again.\n"
         "Next: start the server.\n"
     )
     assert PREFIX + "later" in dict(rows(kept))
@@ -675,7 +675,7 @@ def test_progress_is_told_after_a_second_and_then_now_and_then(
     assert capsys.readouterr().err == "... copied 500 of 2,000 objects (25%)\n"
     clock.now += 0.01
     tell(0, 0)
-    assert capsys.readouterr().err == "... copied the objects that there are\n"
+    assert capsys.readouterr().err == "... copied all objects\n"
 
 
 def test_sizes_and_counts_are_shown_as_people_say_them() -> None:

@@ -35,9 +35,9 @@ def test_the_older_flag_puts_the_webhook_first(tmp_path: Path, file: str) -> Non
 
 
 @pytest.mark.parametrize("flag", ["--authorization-mode=Webhook", "--authorization-webhook"])
-def test_the_mode_needs_somebody_to_ask(tmp_path: Path, flag: str) -> None:
+def test_the_mode_needs_a_webhook(tmp_path: Path, flag: str) -> None:
     assert problems(tmp_path, flag) == [
-        "--authorization-mode: Webhook needs to know whom to ask: give --authorization-webhook-config-file"
+        "--authorization-mode: Webhook needs the address of a webhook: give --authorization-webhook-config-file"
     ]
 
 
