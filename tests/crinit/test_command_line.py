@@ -155,6 +155,13 @@ def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> N
         (["aggregated", "init", "fleet", "--dry-run", "--apiserver-enable-token-auth"], "the users of its host"),
         (["standalone", "init", "fleet", "--dry-run", "--etcd-cafile=/nowhere/ca"], "No such file"),
         (["standalone", "init", "fleet", "--dry-run", "--apiserver-arg-overrides=v=1"], "v=1 is no argument"),
+        (["standalone", "init", "fleet", "--cluster-registry-namespace=A"], '"A" is not a namespace'),
+        (["standalone", "init", "fleet", "--image="], '"" is not an image such as'),
+        (["standalone", "init", "fleet", "--api-server-advertise-address=a:1"], "is not an IP address or a host name"),
+        (["standalone", "init", "fleet", "--dry-run", "--api-server-advertise-address=1.2.3.4"], "LoadBalancer has"),
+        (["standalone", "init", "fleet", "--dry-run", f"--etcd-cafile={__file__}"], "need --etcd-servers"),
+        (["standalone", "init", "fleet", "--dry-run", "--etcd-servers=http://e:1", f"--etcd-certfile={__file__}"],
+         "--etcd-certfile and --etcd-keyfile must be given together"),
     ],
 )  # fmt: skip
 def test_every_mistake_is_reported(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
