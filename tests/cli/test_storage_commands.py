@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import clusterregistry
-from clusterregistry.apiserver.cli.storage import check, dispatch, help_text
+from clusterregistry.apiserver.cli.storage import check, dispatch
 from clusterregistry.apiserver.cli.storage.stored_object import object_problem
 from clusterregistry.apiserver.storage import location as locations
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -591,7 +591,7 @@ def test_the_data_directory_comes_from_where_the_server_has_it_from(data: Path, 
 
 def examples() -> Iterator[list[str]]:
     """The commands that the help texts show."""
-    texts = [OPTIONS.names_program(help_text.STORAGE), *(help_text.of(name, OPTIONS) for name in dispatch.COMMANDS)]
+    texts = [OPTIONS.name_program(dispatch.HELP), *(each.help_text(OPTIONS) for each in dispatch.COMMANDS.values())]
     for text in texts:
         shown = text.partition("Examples:\n")[2].partition("Flags:\n")[0].replace("\\\n", " ")
         yield from (

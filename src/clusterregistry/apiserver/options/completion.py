@@ -1,13 +1,12 @@
-"""From options as given to options that a server can run with.
+"""Loads the options of a server: reads all sources, checks the values together, and derives what depends on them.
 
-``complete`` fills in what depends on the machine and on other options, checks what no single value can tell, and
-answers the only type that the server accepts: a server with unchecked options cannot be written by mistake.
+``complete`` returns the only type that the server accepts, so that a server cannot run with unchecked options.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from clusterregistry.apiserver.options import (
     audit,
     authorization,
     checks,
-    etcd,
     front_proxy,
     host_cluster,
     limits,
     oidc,
+    storage,
     webhooks,
 )
 from clusterregistry.apiserver.options.audit import AuditOptions
@@ -40,8 +39,11 @@ from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
+from clusterregistry.cli.options import sources
+from clusterregistry.cli.options.field import OptionSet
 from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem, nearest
+from clusterregistry.cli.options.sources import Resolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +66,9 @@ class CompletedOptions:
     webhooks: WebhookOptions
     features: FeatureOptions
     product: Any
-    """The product's own group, None when it has none."""
+    """The product's own group; None: it has none."""
     program: str
-    """The name of the program: what it names after itself."""
+    """The name of the program, after which it names its files and itself."""
     layout: Layout
     """Where generated files are, under the data directory and the certificate directory."""
     serving_certificate: Path
@@ -99,6 +101,51 @@ class CompletedOptions:
     def makes_serving_certificate(self) -> bool:
         """False when the operator brings a serving certificate."""
         return self.serving.tls_cert_file is None
+
+
+def load(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    options: OptionSet[Options],
+    aggregated: bool = False,
+) -> CompletedOptions:
+    """Reads and checks the options of a command line, an environment and a file. Raises OptionsError."""
+    return load_with_sources(arguments, environ, aggregated=aggregated, options=options)[1]
+
+
+def load_with_sources(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    options: OptionSet[Options],
+    aggregated: bool = False,
+) -> tuple[Resolved[Options], CompletedOptions]:
+    """Does the same as ``load``, and returns also which source gave each value.
+
+    Raises OptionsError with every mistake: values that could be read are checked although others could not, so that
+    an operator corrects a command line once.
+    """
+    defaults = host_cluster.DEFAULTS if aggregated else None
+    resolved = resolve(arguments, environ, defaults=defaults, options=options)
+    try:
+        completed = complete(resolved.options, environ, program=options.program, aggregated=aggregated)
+    except OptionsError as error:
+        raise OptionsError((*resolved.problems, *error.problems)) from None
+    if resolved.problems:
+        raise OptionsError(resolved.problems)
+    return resolved, completed
+
+
+def resolve(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    options: OptionSet[Options],
+) -> Resolved[Options]:
+    """Reads the options without checking them together. Never raises."""
+    return sources.resolve(options, sources.read_flags(options, arguments), environ, defaults=defaults)
 
 
 def complete(
@@ -168,7 +215,7 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None, *, pr
         ),
         proxy_ca_files=(_absolute(proxy_ca),) if proxy_ca else (),
         server_url=_server_url(serving),
-        etcd=etcd.settings(options.storage),
+        etcd=storage.etcd_settings(options.storage),
         audit_settings=audit.settings(options.audit),
         host=host,
         warnings=(
@@ -245,7 +292,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems += _mode_problems(options.authorization.authorization_mode)
     problems += oidc.problems(options.oidc)
     problems += webhooks.problems(options.webhooks, options.authorization)
-    problems += etcd.problems(options.storage)
+    problems += storage.problems(options.storage)
     problems += limits.problems(options.limits)
     problems += audit.problems(options.audit)
     if not options.storage.watch_cache:

@@ -72,11 +72,11 @@ def completion_command() -> Command:
     )
 
 
-def flag_of(option: Option, *, name: str = "", choices: tuple[str, ...] = ()) -> Flag:
+def flag_of(option: Option, *, choices: tuple[str, ...] = ()) -> Flag:
     """The flag of an option; ``choices`` are the words that a list may hold."""
     kind = option.details.kind
     return Flag(
-        name=name or option.flag,
+        name=option.flag,
         help=option.details.help,
         metavar=kind.metavar if kind.bare is None or kind.metavar == "BOOL" else "",
         choices=choices or kind.choices,

@@ -26,6 +26,7 @@ class GeneralOptions:
     v: int = option(
         0,
         kind=VERBOSITY,
+        short="v",
         help="How much the log tells: 0 is for operators, 1 and more for those who look for a fault. "
         "A bare `-v` means 1.",
         example="-v",

@@ -11,7 +11,7 @@ from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import NotReady
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests.services import PORT
+from clusterregistry.crinit.manifests.server import SERVICE_PORT
 from clusterregistry.crinit.settings import ServiceType, Settings
 
 
@@ -31,7 +31,7 @@ def wait(session: Session, settings: Settings) -> Reached:
     if settings.service_type is ServiceType.NODE_PORT:
         return _node_port(session, settings)
     host = settings.advertise_address or settings.service_host
-    return Reached(url=_url(host, PORT), names=(host,), from_here=bool(settings.advertise_address))
+    return Reached(url=_url(host, SERVICE_PORT), names=(host,), from_here=bool(settings.advertise_address))
 
 
 def known(session: Session, settings: Settings) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _load_balancer(session: Session, settings: Settings) -> Reached:
                 evidence=diagnosis.events(session, "Service", settings.name),
             )
         outcome.text = found[0]
-    return Reached(url=_url(found[0], PORT), names=found)
+    return Reached(url=_url(found[0], SERVICE_PORT), names=found)
 
 
 def _ingresses(service: dict[str, Any]) -> tuple[str, ...]:

@@ -9,8 +9,7 @@ from clusterregistry.crinit.commands import apply
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests import apiservices
-from clusterregistry.crinit.manifests.accounts import KUBE_SYSTEM, RBAC
+from clusterregistry.crinit.manifests.access import API_SERVICE, KUBE_SYSTEM, RBAC
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, PART
 
 _SERVING = (
@@ -55,10 +54,10 @@ def _delete(session: Session, path: str, shown: str) -> None:
 
 def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
     """By exact names, since no label has the namespace; the APIService first, so that no more requests come."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
+    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
     found = session.client.get(path)
     if found is not None and apply.is_ours(found) and _is_for(session, found):
-        yield path, f"APIService {apiservices.NAME}"
+        yield path, f"APIService {API_SERVICE}"
     prefix = f"{PART}-{session.namespace}-{session.name}"
     bindings = (
         ("ClusterRoleBinding", "", f"{prefix}-auth-delegator"),

@@ -10,7 +10,7 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE
-from clusterregistry.crinit.manifests.workloads import CONTAINER
+from clusterregistry.crinit.manifests.server import CONTAINER
 
 _LAST = 10
 _LOG_LINES = "20"

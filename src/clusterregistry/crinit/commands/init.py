@@ -21,15 +21,8 @@ from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
-from clusterregistry.crinit.manifests import (
-    everything,
-    namespaces,
-    network_policies,
-    secrets,
-    services,
-    workloads,
-)
-from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY
+from clusterregistry.crinit.manifests import access, everything, secrets, server
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, namespace
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
 _AHEAD = frozenset({"Namespace"})
@@ -44,12 +37,12 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     _require_ours(session, settings)
     _namespace(session, settings)
     _apply(session, records.manifest(settings, given))
-    _apply(session, services.service(settings))
+    _apply(session, server.service(settings))
     reached = _reached(session, settings)
     with session.progress.step("Certificates and credentials"):
         material = material_for(session, settings, names=reached.names)
     for manifest in everything(settings, material):
-        if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
+        if manifest["kind"] not in _AHEAD and manifest != server.service(settings):
             _apply(session, manifest)
     _remove_policies(session, settings)
     readiness.workloads(session, settings)
@@ -114,7 +107,7 @@ def _greet(session: Session) -> None:
 
 def _require_ours(session: Session, settings: Settings) -> None:
     """A registry that something else deployed is left alone before anything is made beside it."""
-    for manifest in (services.service(settings), *workloads.workload(settings)):
+    for manifest in (server.service(settings), server.deployment(settings)):
         found = session.client.get(path_to(manifest))
         if found is not None:
             apply.require_ours(found, manifest)
@@ -130,7 +123,7 @@ def _namespace(session: Session, settings: Settings) -> None:
             "--cluster-registry-namespace",
         )
     if found is None or apply.is_ours(found):
-        _apply(session, namespaces.namespace(settings))
+        _apply(session, namespace(settings))
 
 
 def _reached(session: Session, settings: Settings) -> Reached:
@@ -146,13 +139,13 @@ def _apply(session: Session, manifest: dict[str, Any]) -> None:
 
 def _remove_policies(session: Session, settings: Settings) -> None:
     """Those of a former run that are not wanted any more: as long as they are there, they count."""
-    wanted = {manifest["metadata"]["name"] for manifest in network_policies.network_policies(settings)}
-    path = path_of(network_policies.VERSION, network_policies.KIND, namespace=session.namespace)
+    wanted = {manifest["metadata"]["name"] for manifest in access.network_policies(settings)}
+    path = path_of(access.POLICY_VERSION, access.POLICY_KIND, namespace=session.namespace)
     selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
     for found in session.client.items(path, labelSelector=selector):
         name = found["metadata"]["name"]
         if name not in wanted:
-            with session.progress.step(apply.shown_as(found | {"kind": network_policies.KIND})) as outcome:
+            with session.progress.step(apply.shown_as(found | {"kind": access.POLICY_KIND})) as outcome:
                 session.client.delete(f"{path}/{name}")
                 outcome.text = "deleted"
 

@@ -9,11 +9,11 @@ from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError, NotReady
 from clusterregistry.crinit.host.client import Client, path_of
-from clusterregistry.crinit.manifests import apiservices
+from clusterregistry.crinit.manifests.access import API_SERVICE, GROUP, VERSION
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER
 from clusterregistry.crinit.settings import Settings, Storage
 
-CLUSTERS = f"/apis/{apiservices.GROUP}/{apiservices.VERSION}/clusters"
+CLUSTERS = f"/apis/{GROUP}/{VERSION}/clusters"
 
 
 def workloads(session: Session, settings: Settings) -> None:
@@ -78,7 +78,7 @@ def _remedy(why: str) -> str:
 
 def apiservice(session: Session) -> None:
     """Until the host's kube-apiserver hands requests on."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
+    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
     message = ""
 
     def is_available() -> bool:
@@ -89,7 +89,7 @@ def apiservice(session: Session) -> None:
         message = f"{available.get('reason', 'Unknown')}: {available.get('message', 'nothing is known yet')}"
         return available.get("status") == "True"
 
-    with session.progress.step(f"APIService {apiservices.NAME}") as outcome:
+    with session.progress.step(f"APIService {API_SERVICE}") as outcome:
         if not session.patience.until(is_available):
             raise NotReady(
                 f"the host's kube-apiserver does not reach the registry: {message}",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.crinit import flags
+from clusterregistry.crinit import options
 from clusterregistry.crinit.host.client import Client, path_of
 from clusterregistry.crinit.manifests.objects import Manifest, metadata
 from clusterregistry.crinit.settings import Mode, Settings
@@ -40,12 +40,12 @@ def load(client: Client, *, namespace: str, name: str) -> Record | None:
             f"the ConfigMap {namespace}/{name_of(name)} is damaged: its flags are not a JSON object",
             remedy="delete that ConfigMap and give all flags once more",
         ) from None
-    known = {key: value for key, value in given.items() if key in flags.REMEMBERED}
+    known = {key: value for key, value in given.items() if key in options.REMEMBERED}
     return Record(mode=str(data.get("mode") or ""), storage=str(data.get("storage") or ""), flags=known)
 
 
 def manifest(settings: Settings, given: Mapping[str, str]) -> Manifest:
-    held = json.dumps(flags.remembered(given), sort_keys=True)
+    held = json.dumps(options.remembered(given), sort_keys=True)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

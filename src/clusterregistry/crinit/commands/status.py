@@ -13,7 +13,7 @@ from clusterregistry.crinit.commands.readiness import is_ready
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests import apiservices
+from clusterregistry.crinit.manifests.access import API_SERVICE
 from clusterregistry.crinit.manifests.objects import INSTANCE
 from clusterregistry.crinit.settings import Mode
 
@@ -103,7 +103,7 @@ def _lasts(held: str) -> int | None:
 def _apiservice(session: Session) -> Iterator[Line]:
     if session.mode is not Mode.AGGREGATED:
         return
-    found = session.client.get(path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)) or {}
+    found = session.client.get(path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)) or {}
     conditions = (found.get("status") or {}).get("conditions") or []
     available: dict[str, Any] = next((each for each in conditions if each.get("type") == "Available"), {})
     good = available.get("status") == "True"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options import Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
@@ -27,6 +26,24 @@ _OF_OBJECTS = (
 )
 
 
+_HELP = """\
+Looks whether the database is whole: SQLite's own check of the file, and ours of the log of changes and of every object.
+It changes nothing, and the server may be running. Each problem is a line on standard output.
+
+Usage:
+  PROGRAM storage check [FILE] [flags]
+
+Examples:
+  # The database in the data directory, thoroughly
+  PROGRAM storage check --full
+
+  # A backup
+  PROGRAM storage check registry-backup.db
+
+Exit status: 0 it is whole, 1 it is not, 2 a wrong command line, 3 it could not be checked.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
     full: bool = option(
@@ -34,9 +51,9 @@ class CheckOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
-    given = command_line.read(arguments, environ, known, own=CheckOptions, operands=Operands(most=1))
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
 
     path, checked = given.file, ObjectCheck()
@@ -46,7 +63,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) 
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
         return _praise(path)
-    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else known.names_program(_OF_FILE))
+    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE))
 
 
 def _praise(path: Path) -> int:
@@ -66,3 +83,14 @@ def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
         f"What to do: {remedy}.",
     )
     return exit_status.FOUND
+
+
+COMMAND = StorageCommand(
+    name="check",
+    summary="look whether the database, or a backup, is whole",
+    help=_HELP,
+    own=CheckOptions,
+    operands=Operands(most=1),
+    interrupted="run it again",
+    run=_run,
+)

@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands
-from clusterregistry.apiserver.options import CompletedOptions, etcd
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
+from clusterregistry.apiserver.options import CompletedOptions, Options
+from clusterregistry.apiserver.options.storage import etcd_settings
 from clusterregistry.apiserver.storage import location
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location, SQLiteLocation
 from clusterregistry.apiserver.storage.transfer import Copied, TargetNotEmpty, copy
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import indented, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
@@ -26,7 +25,7 @@ from clusterregistry.cli.progress import Progress, counted
 _NAMED = 5
 """Of many keys, those that a message names."""
 
-PLACE: Kind[Location | None] = Kind(metavar="PLACE", parse=location.parse)
+PLACE: Kind[Location | None] = Kind(metavar="PLACE", parse=location.parse, show=lambda place: str(place or ""))
 ETCD_FLAGS = (
     "etcd-prefix",
     "etcd-cafile",
@@ -38,16 +37,40 @@ ETCD_FLAGS = (
 """The server's options that say how to be let in; the place itself says where."""
 
 
+_HELP = """\
+Copies all objects from one store to another, byte for byte: uids and timestamps stay, resource versions are new ones.
+Stop every server on both stores first. Nothing is ever changed or removed in either of them, but for what is
+added to the target. If it fails half way, run it again: what is there already is skipped. A target that holds other
+objects is refused before anything is written.
+
+Usage:
+  PROGRAM storage copy [--from=PLACE] --to=PLACE [flags]
+
+Examples:
+  # From the data directory of this user to etcd, and back into a new file
+  PROGRAM storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
+
+  # etcd with TLS and client certificates
+  PROGRAM storage copy --to=etcd:https://etcd.example.com:2379 \\
+    --etcd-cafile=ca.crt --etcd-certfile=client.crt --etcd-keyfile=client.key
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOptions:
     source: Location | None = option(
         None,
         kind=PLACE,
+        flag="from",
         help="The store to read: sqlite:FILE or etcd:HOST:PORT,HOST:PORT,... (https://HOST:PORT for TLS).",
         default_shown="where the server keeps its objects, such as the database in the data directory",
     )
     target: Location | None = option(
-        None, kind=PLACE, help="The store to write to, in the same way. An SQLite file is made if it is not there."
+        None,
+        kind=PLACE,
+        flag="to",
+        help="The store to write to, in the same way. An SQLite file is made if it is not there.",
     )
     merge: bool = option(
         False,
@@ -57,11 +80,9 @@ class CopyOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageError when not everything was copied."""
-    given = command_line.read(
-        arguments, environ, known, own=CopyOptions, operands=Operands(), server_flags=(*SERVER_FLAGS, *ETCD_FLAGS)
-    )
+    given = COMMAND.read(arguments, environ, server)
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
     _tell(copied, source=source, target=target)
@@ -87,7 +108,7 @@ def _with_access(place: Location, server: CompletedOptions) -> Location:
     """An etcd together with what it takes to be let in, which the options of the server say."""
     if isinstance(place, SQLiteLocation):
         return place
-    settings = etcd.settings(replace(server.storage, etcd_servers=place.servers))
+    settings = etcd_settings(replace(server.storage, etcd_servers=place.servers))
     return EtcdLocation(settings) if settings else place
 
 
@@ -143,3 +164,15 @@ def _next_steps(source: Location, target: Location) -> list[str]:
         "      Resource versions are new ones: start programs that watch anew.",
         f"      Keep {source} until you are sure.",
     ]
+
+
+COMMAND = StorageCommand(
+    name="copy",
+    summary="copy all objects to another store: from SQLite to etcd, back, or to another file",
+    help=_HELP,
+    own=CopyOptions,
+    server_flags=(*ETCD_FLAGS, *SERVER_FLAGS),
+    operands=Operands(),
+    interrupted="run it again: what has been copied is skipped",
+    run=_run,
+)

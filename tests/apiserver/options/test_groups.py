@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import OptionsError, scope
+from clusterregistry.apiserver.options import OptionsError
+from clusterregistry.apiserver.options.groups import by_group
 from tests.product import OPTIONS, load
 
 TAKEN = {
-    mode: {each.flag for group in scope.by_group(OPTIONS, aggregated=mode).values() for each in group}
+    mode: {each.flag for group in by_group(OPTIONS, aggregated=mode).values() for each in group}
     for mode in (False, True)
 }
 SAMPLES = {"BOOL": "false", "NUMBER": "7", "DURATION": "7s", "A,B,...": "a", "NAME=VALUE": "a=b"}
