@@ -130,6 +130,11 @@ bench-access: setup ## Measure what authentication and authorization cost, again
 bench-instructions: setup ## Count the processor's instructions of requests, with valgrind; ARGS='create patch' for some
 	@$(BIN)/python -m tools.bench_instructions $(ARGS)
 
+.PHONY: file-switches
+file-switches: setup ## Count the files that requests run through, and the switches between them; ARGS='--show get'
+	@$(BIN)/python tools/programs.py fetch etcd-3.5 >/dev/null
+	@$(BIN)/python -m tools.file_switches $(ARGS)
+
 .PHONY: budgets
 budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
 	@$(BIN)/python -m tests.system.performance $(ARGS)

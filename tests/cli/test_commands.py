@@ -9,9 +9,10 @@ import pytest
 
 from clusterregistry import __version__
 from clusterregistry.apiserver.cli import server
-from clusterregistry.apiserver.options.groups import SERVER, by_group
+from clusterregistry.apiserver.options.groups import by_group
 from clusterregistry.cli.options.sources import read_flags
-from clusterregistry.registry.main import COMMANDS, main
+from clusterregistry.registry.main import PROGRAM, main
+from tests.product import OPTIONS
 
 Output = pytest.CaptureFixture[str]
 
@@ -39,11 +40,11 @@ def test_version_names_all_that_it_does_not_know(capsys: Output) -> None:
 def test_help_names_every_command_and_exit_status(arguments: list[str], capsys: Output) -> None:
     assert main(arguments, {}) == 0
     text = capsys.readouterr().out
-    for expected in (*COMMANDS, "Exit status:", "  0  ", "  2  ", "  3  "):
+    for expected in (*PROGRAM.commands, "Exit status:", "  0  ", "  2  ", "  3  "):
         assert expected in text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", PROGRAM.commands)
 def test_every_command_has_help_in_both_spellings(name: str, capsys: Output) -> None:
     assert main([name, "--help"], {}) == 0
     text = capsys.readouterr().out
@@ -74,7 +75,9 @@ def help_of(capsys: Output, *arguments: str) -> str:
 @pytest.mark.parametrize("name", ["standalone", "aggregated"])
 def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: Output) -> None:
     short, everything = help_of(capsys, name, "--help"), help_of(capsys, name, "--help=all")
-    known = [f"--{each.flag}" for group in by_group(aggregated=name == "aggregated").values() for each in group]
+    known = [
+        f"--{each.flag}" for group in by_group(OPTIONS, aggregated=name == "aggregated").values() for each in group
+    ]
     assert all(f"{flag}=" in everything or f"{flag}[=" in everything for flag in known)
     shown = re.findall(r"^  (?:-v, )?(--[a-z-]+)", short, re.MULTILINE)
     assert 10 <= len(shown) <= 16
@@ -104,7 +107,7 @@ def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
         assert len(examples) >= 3
         for example in examples:
             given = [each for each in shlex.split(example) if not each.startswith(("--config", "--print-config", "["))]
-            assert read_flags(SERVER, given).problems == []
+            assert read_flags(OPTIONS, given).problems == []
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
@@ -122,7 +125,7 @@ def test_ctrl_c_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Output) ->
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(COMMANDS, "standalone", interrupted)
+    monkeypatch.setitem(PROGRAM.commands, "standalone", interrupted)
     assert main(["standalone"], {}) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -131,7 +134,7 @@ def test_a_fault_of_ours_shows_no_traceback(monkeypatch: pytest.MonkeyPatch, cap
     def broken(*_: object) -> int:
         raise RuntimeError("boom")
 
-    monkeypatch.setitem(COMMANDS, "standalone", broken)
+    monkeypatch.setitem(PROGRAM.commands, "standalone", broken)
     assert main(["standalone"], {}) == 3
     error = capsys.readouterr().err
     assert "unexpected RuntimeError: boom" in error

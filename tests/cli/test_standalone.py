@@ -10,6 +10,7 @@ import pytest
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import lifecycle
 from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.product import Product
 from clusterregistry.registry.main import main
 from tools.ports import free_port
 
@@ -32,9 +33,9 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     """Runs ``standalone`` with something else in the server's place."""
 
     def run(serve: Serve, *arguments: str) -> int:
-        def in_its_place(completed: CompletedOptions, occasions: lifecycle.LifecycleHooks) -> int:
-            occasions.prepare()
-            return serve(completed, occasions.on_ready)
+        def in_its_place(completed: CompletedOptions, _product: Product, hooks: lifecycle.LifecycleHooks) -> int:
+            hooks.prepare()
+            return serve(completed, hooks.on_ready)
 
         monkeypatch.setattr(lifecycle, "serve", in_its_place)
         return main(["standalone", f"--data-dir={tmp_path / 'data'}", *arguments], {})
@@ -78,7 +79,7 @@ def test_the_server_gets_completed_options_and_files_that_exist(start: Callable[
     assert start(serve, "--secure-port=1234", "--secret-lint=off") == 0
     (completed,) = seen
     assert completed.serving.secure_port == 1234
-    assert completed.features.secret_lint == "off"
+    assert completed.product.secret_lint == "off"
 
 
 def test_a_failed_start_is_one_line_and_a_remedy(start: Callable[..., int], capsys: Output) -> None:

@@ -25,7 +25,6 @@ from clusterregistry.apiserver.health import Health
 from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import JSON, Reply, Response, json_response, page_not_found
 from clusterregistry.apiserver.metrics import Measures
-from clusterregistry.apiserver.version_info import version_info
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
@@ -57,6 +56,7 @@ class Routes:
         discovery: Callable[[], Discovery],
         health: Health,
         measures: Measures,
+        version: Mapping[str, str],
         watch_settings: WatchSettings | None,
     ) -> None:
         self._scopes = scopes
@@ -65,6 +65,7 @@ class Routes:
         self._make_discovery = discovery
         self._health = health
         self._measures = measures
+        self._version = version
         self._watch_settings = watch_settings
 
     @cached_property
@@ -137,7 +138,7 @@ class Routes:
                 return json_response({"paths": self._paths()})
             case "/version":
                 # Indented and without a newline at the end, as kube-apiserver writes this one.
-                return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
+                return Response(200, JSON, (orjson.dumps(self._version, option=orjson.OPT_INDENT_2),))
             case "/metrics":
                 return Response(200, _METRICS_TYPE, (self._measures.rendered(),))
         return None

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status, logs
-from clusterregistry.cli.console import complain, indented, say
+from clusterregistry.cli.console import complain, indented, say, with_program
 from clusterregistry.cli.options.problems import OptionsError, nearest
 
 Command = Callable[[Sequence[str], Mapping[str, str]], int]
@@ -117,7 +117,7 @@ def report_usage(name: str, error: OptionsError, *, subject: str = "command line
     count = len(error.problems)
     complain(
         f"{name}: {count} problem{'s' if count > 1 else ''} with the {subject}:",
-        *indented(str(problem) for problem in error.problems),
+        *indented(with_program(str(problem), _program(name)) for problem in error.problems),
         f"See: {name} --help",
     )
     return exit_status.USAGE
@@ -125,9 +125,14 @@ def report_usage(name: str, error: OptionsError, *, subject: str = "command line
 
 def report_failure(name: str, error: OperatorError) -> int:
     """Prints what failed and what to do, or logs both where the log is JSON; returns the exit status."""
-    remedy = error.remedy or "correct the cause and run the command again"
+    remedy = with_program(error.remedy or "correct the cause and run the command again", _program(name))
     if logs.are_json():
         _log.error("%s. What to do: %s", error, remedy)
     else:
         complain(f"{name}: {error}", f"What to do: {remedy}")
     return exit_status.STARTUP
+
+
+def _program(name: str) -> str:
+    """Returns the program of a command, such as ``clusterregistry storage``."""
+    return name.partition(" ")[0]

@@ -1,4 +1,4 @@
-"""``clusterregistry version``, and the same for the other programs."""
+"""The command ``version`` of every program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ Flags:
 """
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = "clusterregistry") -> int:  # noqa: ARG001 - as every command
+def run(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],  # noqa: ARG001 - as every command
+    *,
+    program: str,
+    version: str = __version__,
+) -> int:
     if asked_for(arguments):
         say(_HELP.format(program=program).rstrip())
         return exit_status.OK
@@ -30,10 +36,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = 
         complain(*(f'{program} version: unknown argument "{each}"' for each in wrong), "It knows only --short.")
         return exit_status.USAGE
     short = bool(arguments) and arguments[-1] != "--short=false"
-    say(f"v{__version__}" if short else _long(program))
+    say(f"v{version}" if short else _long(program, version))
     return exit_status.OK
 
 
-def _long(program: str) -> str:
+def _long(program: str, version: str) -> str:
     machine = f"{platform.system().lower()}/{platform.machine()}"
-    return f"{program} v{__version__} ({platform.python_implementation()} {platform.python_version()}, {machine})"
+    return f"{program} v{version} ({platform.python_implementation()} {platform.python_version()}, {machine})"

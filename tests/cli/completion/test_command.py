@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from clusterregistry.apiserver.options.groups import SERVER
 from clusterregistry.cli.completion.model import SHELLS, Command, Flag, values_by_flag
 from clusterregistry.crinit import completion as crinit
 from clusterregistry.crinit.main import main as crinit_main
 from clusterregistry.crinit.options import OPTIONS
-from clusterregistry.registry import completion
-from clusterregistry.registry.main import COMMANDS, main
+from clusterregistry.registry.main import PROGRAM, main
+from tests.product import OPTIONS as SERVER
+from tests.product import program as registry_program
 
 Output = pytest.CaptureFixture[str]
 PROGRAMS = {"clusterregistry": main, "crinit": crinit_main}
@@ -50,8 +50,8 @@ def test_another_shell_is_a_mistake(arguments: list[str], complaint: str, capsys
 
 
 def test_every_command_and_every_flag_is_described() -> None:
-    described = completion.program()
-    assert {each.name for each in described.commands} == {*COMMANDS, "help"}
+    described = registry_program()
+    assert {each.name for each in described.commands} == {*PROGRAM.commands, "help"}
     known = {flag.name for _, command in described.walk() for flag in command.flags}
     assert {
         *SERVER.by_flag,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options.completion import resolve
-from clusterregistry.apiserver.options.groups import SERVER, Options
+from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.cli.options import config_file
 from clusterregistry.cli.options.sources import read_environment
+from tests.product import OPTIONS, resolve
 
 
 def options(arguments: list[str], environ: dict[str, str] | None = None) -> Options:
@@ -27,7 +27,7 @@ def config(tmp_path: Path, text: str) -> str:
 
 
 def test_without_anything_the_defaults_count() -> None:
-    assert options([]) == Options()
+    assert options([]) == OPTIONS.build({})
     assert options([]).serving.secure_port == 8443
 
 
@@ -50,10 +50,10 @@ def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
     assert options([], {"CLUSTERREGISTRY_CONFIG": path}).serving.secure_port == 1
 
 
-@pytest.mark.parametrize("flag", sorted(SERVER.by_flag))
+@pytest.mark.parametrize("flag", sorted(OPTIONS.by_flag))
 def test_every_option_has_a_variable(flag: str) -> None:
     variable = "CLUSTERREGISTRY_" + flag.upper().replace("-", "_")
-    reading = read_environment(SERVER, {variable: "x"})
+    reading = read_environment(OPTIONS, {variable: "x"})
     assert [(each.flag, each.where) for each in reading.given] == [(flag, variable)]
 
 
@@ -85,7 +85,7 @@ def test_variables_that_kubernetes_makes_for_a_service_are_no_options() -> None:
         "CLUSTERREGISTRY_API_SERVICE_HOST": "10.0.0.1",
         "CLUSTERREGISTRY_API_PORT": "tcp://10.0.0.1:443",
     }
-    assert options([], environ) == Options()
+    assert options([], environ) == OPTIONS.build({})
 
 
 def test_a_file_has_the_names_of_flags_and_any_kind_of_value(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from clusterregistry import __version__
 from clusterregistry.apiserver.options.completion import CompletedOptions
-from clusterregistry.apiserver.options.groups import PROGRAM, SERVER, Options, by_group
-from clusterregistry.cli.options.field import Option, title
+from clusterregistry.apiserver.options.groups import Options, by_group
+from clusterregistry.cli.options.field import Option, OptionSet
 from clusterregistry.cli.options.sources import Resolved
 
 _PLAIN = re.compile(r"(?!null$)[A-Za-z0-9/_.][A-Za-z0-9/_.-]*", re.ASCII)
@@ -21,16 +21,16 @@ _PLAIN = re.compile(r"(?!null$)[A-Za-z0-9/_.][A-Za-z0-9/_.-]*", re.ASCII)
 _COLUMN = 44
 
 
-def render(resolved: Resolved[Options], completed: CompletedOptions, *, command: str, program: str = PROGRAM) -> str:
+def render(resolved: Resolved[Options], completed: CompletedOptions, known: OptionSet[Options], *, command: str) -> str:
     """Renders the whole file. ``resolved`` are the values as given, ``completed`` those in effect."""
     in_effect = _in_effect(completed)
     lines = [
-        f"# The configuration in effect for `{program} {command}` (v{__version__}); --config takes this file.",
+        f"# The configuration in effect for `{known.program} {command}` (v{__version__}); --config takes this file.",
         "# Behind each value stands where it comes from. What is commented out is not set.",
     ]
-    for name, options in by_group(aggregated=completed.host is not None).items():
+    for name, options in by_group(known, aggregated=completed.host is not None).items():
         group = getattr(resolved.options, name)
-        lines += ["", f"# {title(SERVER.groups[name])}"]
+        lines += ["", f"# {known.title(name)}"]
         lines += [
             _line(each, getattr(group, each.field), resolved.sources.get(each.field, ""), in_effect.get(each.field, ""))
             for each in options

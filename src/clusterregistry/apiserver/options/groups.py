@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any
 
 from clusterregistry.apiserver.options.audit import AuditOptions
 from clusterregistry.apiserver.options.authentication import AuthenticationOptions
@@ -39,16 +41,22 @@ class Options:
     audit: AuditOptions = field(default_factory=AuditOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
     host_cluster: HostClusterOptions = field(default_factory=HostClusterOptions)
+    product: Any = None
+    """The product's own group; None: it has none."""
 
 
-PROGRAM = "clusterregistry"
-ENVIRONMENT_PREFIX = "CLUSTERREGISTRY_"
+def option_set(
+    program: str, *, own: type[Any] | None = None, defaults: Mapping[str, Any] | None = None
+) -> OptionSet[Options]:
+    """Makes the options of a server program: those of every server, and the product's ``own`` group.
 
-
-def option_set(*, environment_prefix: str = ENVIRONMENT_PREFIX) -> OptionSet[Options]:
-    """Makes the index of the server's options; the variables of a product begin with its own prefix."""
+    ``defaults`` are values by field that differ from those of every server.
+    """
+    environment_prefix = program.upper().replace("-", "_") + "_"
     return OptionSet(
-        shape=Options,
+        shape=Options if own is None else _with_group(own),
+        program=program,
+        defaults=defaults or {},
         environment_prefix=environment_prefix,
         # Where tools/programs.py keeps its downloads; a developer may have it set while running a server.
         not_options=frozenset({f"{environment_prefix}CACHE"}),
@@ -57,13 +65,16 @@ def option_set(*, environment_prefix: str = ENVIRONMENT_PREFIX) -> OptionSet[Opt
     )
 
 
-SERVER = option_set()
+def _with_group(own: type[Any]) -> type[Options]:
+    product = ("product", own, field(default_factory=own))
+    return make_dataclass("Options", [product], bases=(Options,), frozen=True, kw_only=True)
+
 
 LEFT_TO_THE_HOST = ("authentication", "authorization", "oidc", "webhooks")
 """Groups of which aggregated mode takes only what ``host_cluster.OURS`` names."""
 
 
-def by_group(*, aggregated: bool) -> dict[str, list[Option]]:
+def by_group(known: OptionSet[Options], *, aggregated: bool) -> dict[str, list[Option]]:
     """Returns the options that a command takes, in the order of --help. Groups without any are left out.
 
     `standalone` knows users itself, `aggregated` leaves them to the host cluster.
@@ -74,5 +85,5 @@ def by_group(*, aggregated: bool) -> dict[str, list[Option]]:
             return group != "host_cluster"
         return group not in LEFT_TO_THE_HOST or option.field in OURS
 
-    taken = {name: [each for each in options if is_taken(name, each)] for name, options in SERVER.by_group.items()}
+    taken = {name: [each for each in options if is_taken(name, each)] for name, options in known.by_group.items()}
     return {name: options for name, options in taken.items() if options}

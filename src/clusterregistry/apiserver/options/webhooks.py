@@ -43,7 +43,7 @@ class WebhookOptions:
         kind=WORDS,
         help="The audiences of this server. The webhook receives them; a token for other audiences only is refused.",
         default_shown="nothing",
-        example="--api-audiences=clusterregistry",
+        example="--api-audiences=PROGRAM",
     )
     authorization_webhook_config_file: Path | None = option(
         None,
@@ -79,7 +79,7 @@ class WebhookOptions:
     authorization_webhook: bool = option(
         False,
         kind=BOOLEAN,
-        help="The spelling of cluster-registry v0.0.3: when true, the mode Webhook comes before those that "
+        help="An older spelling: when true, the mode Webhook comes before those that "
         "--authorization-mode names, unless it is one of them.",
     )
 

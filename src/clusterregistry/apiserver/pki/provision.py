@@ -31,6 +31,8 @@ class ProvisionResult:
 class CertificateRequest:
     """What a server needs. ``names`` are those by which clients reach it; ``own`` is the operator's certificate."""
 
+    program: str = "apiserver"
+    """The program after which the authority, the certificate and the kubeconfig are named."""
     layout: Layout
     server_url: str
     names: tuple[str, ...]
@@ -84,6 +86,7 @@ def _store(wanted: CertificateRequest, clock: Callable[[], float]) -> Store:
         now=clock(),
         serving=None if wanted.own else ServingNames(wanted.names, wanted.further_names),
         administrator=wanted.administrator,
+        program=wanted.program,
     )
 
 
@@ -169,6 +172,7 @@ def _write_kubeconfig(wanted: CertificateRequest) -> None:
 def _rendered(wanted: CertificateRequest) -> bytes:
     layout = wanted.layout
     return kubeconfig.render(
+        program=wanted.program,
         server_url=wanted.server_url,
         authorities=_authorities(wanted),
         certificate=files.read(layout.admin_certificate) or b"",

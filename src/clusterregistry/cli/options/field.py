@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -95,6 +95,10 @@ class OptionSet(Generic[T]):
     """The options of a command: those of ``shape``, which is a group or a dataclass of groups, and borrowed ones."""
 
     shape: type[T]
+    program: str = ""
+    """The name of the program: it stands for ``PROGRAM`` in the texts of options."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of this program, by field, where they differ from those of ``shape``."""
     borrowed: tuple[Option, ...] = ()
     """Options of other groups that the command takes too; ``build`` ignores them."""
     environment_prefix: str = ""
@@ -111,7 +115,28 @@ class OptionSet(Generic[T]):
 
     @cached_property
     def by_group(self) -> Mapping[str, list[Option]]:
-        return {name: options_of(group) for name, group in self.groups.items()}
+        return {name: [self._named(each) for each in options_of(group)] for name, group in self.groups.items()}
+
+    def _named(self, option: Option) -> Option:
+        details = replace(
+            option.details,
+            help=self.name_program(option.details.help),
+            default_shown=self.name_program(option.details.default_shown),
+            example=self.name_program(option.details.example),
+        )
+        return replace(option, default=self.defaults.get(option.field, option.default), details=details)
+
+    def name_program(self, text: str) -> str:
+        """Returns ``text`` with the name of the program in the place of ``PROGRAM``, and its variables' prefix."""
+        return text.replace("PROGRAM_", self.environment_prefix).replace("PROGRAM", self.program)
+
+    def title(self, name: str) -> str:
+        """Returns the heading of a group."""
+        return self.name_program(title(self.groups[name]))
+
+    def build(self, values: Mapping[str, Any]) -> T:
+        """Makes the options from values by field; the defaults fill the rest."""
+        return build(self.shape, {**self.defaults, **values})
 
     @cached_property
     def by_flag(self) -> Mapping[str, Option]:

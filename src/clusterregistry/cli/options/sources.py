@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from clusterregistry.cli.options.field import Option, OptionSet, build
+from clusterregistry.cli.options.field import Option, OptionSet
 from clusterregistry.cli.options.problems import Problem
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Resolved(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as text, and its place: ``--secure-port``, ``CLUSTERREGISTRY_SECURE_PORT``, ``file:3``."""
+    """A value as text, and its place: ``--secure-port``, an environment variable, ``file:3``."""
 
     flag: str
     text: str
@@ -87,7 +87,7 @@ def resolve(
             _take(chosen, given, values, problems, again=given.flag in seen)
             sources[chosen.field] = f"{source} {given.where.removesuffix(f': {given.flag}')}"
             seen.add(given.flag)
-    return Resolved(build(options.shape, values), tuple(problems), sources)
+    return Resolved(options.build(values), tuple(problems), sources)
 
 
 def _read_named_file(options: OptionSet[Any], readings: Sequence[Reading]) -> Reading:

@@ -18,6 +18,8 @@ from clusterregistry.crinit.settings import Mode, Settings, Storage
 
 RENEWED_BEFORE = dt.timedelta(days=30)
 _TOKEN_BYTES = 32
+_PROGRAM = "clusterregistry"
+"""The program after which certificates are named."""
 
 Existing = Mapping[str, Mapping[str, bytes]]
 """The content of the existing Secrets, by ``ca``, ``serving`` and so on."""
@@ -57,7 +59,7 @@ def serving_names(settings: Settings, *reached_by: str) -> tuple[str, ...]:
 
 def _serving(authority: certificates.Authority, wanted: Wanted, existing: Existing) -> Pair:
     def sign(by: certificates.Authority, key: certificates.Key) -> bytes:
-        return certificates.serving_certificate(by, key, names=wanted.names, now=wanted.now)
+        return certificates.serving_certificate(by, key, names=wanted.names, now=wanted.now, program=_PROGRAM)
 
     kept = _held(existing, secret_names.SERVING)
     return _kept_or_signed(authority, kept, sign, names=wanted.names, now=wanted.now)
@@ -80,7 +82,7 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
     authority = _authority(existing, secret_names.ETCD_AUTHORITY, now=wanted.now)
 
     def sign_peer(by: certificates.Authority, key: certificates.Key) -> bytes:
-        return certificates.peer_certificate(by, key, names=names, now=wanted.now)
+        return certificates.peer_certificate(by, key, names=names, now=wanted.now, program=_PROGRAM)
 
     def sign_client(by: certificates.Authority, key: certificates.Key) -> bytes:
         return certificates.client_certificate(by, key, user=wanted.settings.name, group="", now=wanted.now)
@@ -96,7 +98,7 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
 def _authority(existing: Existing, secret: str, *, now: float) -> certificates.Authority:
     held = existing.get(secret, {})
     if not held:
-        return certificates.new_authority(certificates.new_key(), now=now)
+        return certificates.new_authority(certificates.new_key(), now=now, program=_PROGRAM)
     try:
         return certificates.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
     except (KeyError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""``clusterregistry storage``: backups, checks and copies of the data. One command a module.
+"""``storage``: backups, checks and copies of the data. One command a module.
 
 The commands work on files and stores and must not need a running server; those that only read work beside one.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clusterregistry.apiserver.options import Options
+from clusterregistry.cli.options.field import OptionSet
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+
+def run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Runs one storage command and returns the exit status."""
     # Late: a server that starts, or `version`, does not need these modules.
     from clusterregistry.apiserver.cli.storage import dispatch  # noqa: PLC0415
 
-    return dispatch.run(arguments, environ)
+    return dispatch.run(arguments, environ, server)

@@ -1,4 +1,4 @@
-"""``clusterregistry storage backup FILE``."""
+"""``storage backup FILE``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.options import CompletedOptions, Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
 
@@ -25,14 +26,14 @@ The file gets its name when it is complete and checked; only you can read it. Ce
 ca.crt and ca.key from the data directory beside it.
 
 Usage:
-  clusterregistry storage backup FILE [flags]
+  PROGRAM storage backup FILE [flags]
 
 Examples:
   # The registry of this user
-  clusterregistry storage backup registry-backup.db
+  PROGRAM storage backup registry-backup.db
 
   # Another one; every night to the same name
-  clusterregistry storage backup --data-dir=/var/lib/clusterregistry --force /backup/registry.db
+  PROGRAM storage backup --data-dir=/var/lib/PROGRAM --force /backup/registry.db
 """
 
 
@@ -41,9 +42,9 @@ class BackupOptions:
     force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when there is no backup."""
-    given = COMMAND.read(arguments, environ)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands
@@ -54,16 +55,16 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     say(
         f"Backed up {counted(sum(holds.objects.values()), 'object')} at revision {holds.revision} "
         f"to {target} ({shown_bytes(holds.file_bytes)}).",
-        *_next_steps(given.data_dir, target, removed=removed),
+        *_next_steps(given.server, target, removed=removed),
     )
     return exit_status.OK
 
 
-def _next_steps(data_dir: Path, target: Path, *, removed: OpenDatabase | None) -> list[str]:
-    restore = f"clusterregistry storage restore {shlex.quote(str(target))}"
+def _next_steps(server: CompletedOptions, target: Path, *, removed: OpenDatabase | None) -> list[str]:
+    restore = f"{server.program} storage restore {shlex.quote(str(target))}"
     if removed is None:
         return [
-            f"Next: keep it on another machine, with ca.crt and ca.key from {data_dir}.",
+            f"Next: keep it on another machine, with ca.crt and ca.key from {server.data_dir}.",
             f"      To put it back: {restore}",
         ]
     return [

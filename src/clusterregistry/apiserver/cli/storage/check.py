@@ -1,4 +1,4 @@
-"""``clusterregistry storage check``."""
+"""``storage check``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
+from clusterregistry.apiserver.options import Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
 MOST_LINES = 100
 """Problems that are printed: with more of them a backup helps, not a longer list."""
 
-_OF_FILE = "stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept"
+_OF_FILE = "stop the server and restore a backup (PROGRAM storage restore FILE); the file is kept"
 _OF_OBJECTS = (
     "the file itself is whole, and a server serves the other objects. Delete these through the API (kubectl delete "
-    "cluster NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
+    "KIND NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
 )
 
 
@@ -30,14 +31,14 @@ Looks whether the database is whole: SQLite's own check of the file, and ours of
 It changes nothing, and the server may be running. Each problem is a line on standard output.
 
 Usage:
-  clusterregistry storage check [FILE] [flags]
+  PROGRAM storage check [FILE] [flags]
 
 Examples:
   # The database in the data directory, thoroughly
-  clusterregistry storage check --full
+  PROGRAM storage check --full
 
   # A backup
-  clusterregistry storage check registry-backup.db
+  PROGRAM storage check registry-backup.db
 
 Exit status: 0 it is whole, 1 it is not, 2 a wrong command line, 3 it could not be checked.
 """
@@ -50,9 +51,9 @@ class CheckOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
-    given = COMMAND.read(arguments, environ)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
 
     path, checked = given.file, ObjectCheck()
@@ -62,7 +63,8 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
         return _report_success(path)
-    return _report_problems(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else _OF_FILE)
+    remedy = _OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE)
+    return _report_problems(path, lines, remedy=remedy)
 
 
 def _report_success(path: Path) -> int:

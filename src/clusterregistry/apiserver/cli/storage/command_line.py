@@ -8,13 +8,13 @@ such as a FILE, may stand anywhere between the options.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
-from clusterregistry.apiserver.options.groups import SERVER, Options
+from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.cli import logs
@@ -24,7 +24,6 @@ from clusterregistry.cli.options.help import help_text
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.sources import Reading, read_flags, resolve
 from clusterregistry.cli.options.value_types import FILE
-from clusterregistry.cli.program import Command
 
 T = TypeVar("T")
 
@@ -50,7 +49,7 @@ class CommandLine(Generic[T]):
         if self.server.etcd is not None:
             raise StorageUnavailable(
                 f"this registry keeps its objects in {self.server.etcd.shown}, not in a file",
-                remedy="use etcd's own tools, such as `etcdctl snapshot save FILE`, or `clusterregistry storage copy`",
+                remedy="use etcd's own tools, such as `etcdctl snapshot save FILE`, or `storage copy`",
             )
         return self.data_dir / DATABASE
 
@@ -81,20 +80,20 @@ class StorageCommand(Generic[T]):
     operands: Operands
     interrupted: str
     """What to do after an interrupt."""
-    run: Command
+    run: Callable[[Sequence[str], Mapping[str, str], OptionSet[Options]], int]
 
-    @property
-    def options(self) -> OptionSet[T]:
-        borrowed = tuple(SERVER.by_flag[flag] for flag in self.server_flags)
-        return OptionSet(shape=self.own, borrowed=borrowed, vocabulary=SERVER.vocabulary)
+    def options(self, server: OptionSet[Options]) -> OptionSet[T]:
+        """Returns the command's own options, and those of the server that it takes."""
+        borrowed = tuple(server.by_flag[flag] for flag in self.server_flags)
+        return OptionSet(shape=self.own, borrowed=borrowed, vocabulary=server.vocabulary)
 
-    @property
-    def help_text(self) -> str:
-        return f"{self.help}\nFlags:\n{help_text(self.options.by_flag.values(), 110)}\n"
+    def help_text(self, server: OptionSet[Options]) -> str:
+        flags = help_text(self.options(server).by_flag.values(), 110)
+        return f"{server.name_program(self.help)}\nFlags:\n{flags}\n"
 
-    def read(self, arguments: Sequence[str], environ: Mapping[str, str]) -> CommandLine[T]:
+    def read(self, arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> CommandLine[T]:
         """Reads a command line and sets up logging. Raises OptionsError with every mistake."""
-        options, most = self.options, self.operands.most
+        options, most = self.options(server), self.operands.most
         reading = read_flags(options, arguments, most_operands=most)
         problems = list(reading.problems)
         files = tuple(file for each in reading.operands[:most] for file in _file(each, problems))
@@ -102,16 +101,17 @@ class StorageCommand(Generic[T]):
             problems.append(Problem("", self.operands.missing))
         of_server = [each for each in reading.given if each.flag in self.server_flags]
         own = resolve(options, Reading([each for each in reading.given if each not in of_server]), {})
-        server = resolve(SERVER, Reading(of_server), environ)
-        problems += (*own.problems, *server.problems)
+        resolved = resolve(server, Reading(of_server), environ)
+        problems += (*own.problems, *resolved.problems)
         try:
             # The rules of the server for storage alone: a missing serving certificate does not matter here.
-            completed = complete(Options(general=server.options.general, storage=server.options.storage), environ)
+            given = Options(general=resolved.options.general, storage=resolved.options.storage)
+            completed = complete(given, environ, program=server.program)
         except OptionsError as error:
             raise OptionsError([*problems, *error.problems]) from None
         if problems:
             raise OptionsError(problems)
-        _configure_logging(server.options.general)
+        _configure_logging(resolved.options.general)
         return CommandLine(own=own.options, operands=files, server=completed)
 
 

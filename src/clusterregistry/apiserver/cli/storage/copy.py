@@ -1,4 +1,4 @@
-"""``clusterregistry storage copy``."""
+"""``storage copy``."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
-from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.options import CompletedOptions, Options
 from clusterregistry.apiserver.options.storage import etcd_settings
 from clusterregistry.apiserver.storage import location
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.location import EtcdLocation, Location, S
 from clusterregistry.apiserver.storage.transfer import Copied, TargetNotEmpty, copy
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import indented, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
@@ -44,15 +44,15 @@ added to the target. If it fails half way, run it again: what is there already i
 objects is refused before anything is written.
 
 Usage:
-  clusterregistry storage copy [--from=PLACE] --to=PLACE [flags]
+  PROGRAM storage copy [--from=PLACE] --to=PLACE [flags]
 
 Examples:
   # From the data directory of this user to etcd, and back into a new file
-  clusterregistry storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  clusterregistry storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
+  PROGRAM storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
 
   # etcd with TLS and client certificates
-  clusterregistry storage copy --to=etcd:https://etcd.example.com:2379 \\
+  PROGRAM storage copy --to=etcd:https://etcd.example.com:2379 \\
     --etcd-cafile=ca.crt --etcd-certfile=client.crt --etcd-keyfile=client.key
 """
 
@@ -80,9 +80,9 @@ class CopyOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageError when not everything was copied."""
-    given = COMMAND.read(arguments, environ)
+    given = COMMAND.read(arguments, environ, server)
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
     _report(copied, source=source, target=target)

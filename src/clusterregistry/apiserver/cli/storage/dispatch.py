@@ -9,9 +9,11 @@ from typing import Any
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.cli.storage import backup, check, copy, restore, stats
 from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
+from clusterregistry.apiserver.options import Options
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
+from clusterregistry.cli.options.field import OptionSet
 from clusterregistry.cli.options.problems import OptionsError
 from clusterregistry.cli.program import Program, asked_for, report_failure, report_usage
 
@@ -23,7 +25,7 @@ HELP = """\
 Looks after the data of a registry: backups, checks, and moving from one engine to another.
 
 Usage:
-  clusterregistry storage COMMAND [flags]
+  PROGRAM storage COMMAND [flags]
 
 Commands:
   backup FILE    write a backup, also while the server runs
@@ -33,11 +35,11 @@ Commands:
   copy           copy all objects to another store: from SQLite to etcd, back, or to another file
 
 Examples:
-  clusterregistry storage backup registry-backup.db
-  clusterregistry storage check registry-backup.db
-  clusterregistry storage copy --to etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage backup registry-backup.db
+  PROGRAM storage check registry-backup.db
+  PROGRAM storage copy --to etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
 
-More about a command: clusterregistry storage backup --help
+More about a command: PROGRAM storage backup --help
 
 Exit status:
   0  done
@@ -47,19 +49,26 @@ Exit status:
 """
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], *, program: str = "clusterregistry") -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Runs one storage command and returns the exit status."""
-    name = f"{program} storage"
-    commands = {each.name: partial(_run, each, name=f"{name} {each.name}") for each in COMMANDS.values()}
-    return Program(name=name, help=HELP, commands=commands).run(arguments, environ)
+    name = f"{server.program} storage"
+    commands = {each.name: partial(_run, each, server, name=f"{name} {each.name}") for each in COMMANDS.values()}
+    return Program(name=name, help=server.name_program(HELP), commands=commands).run(arguments, environ)
 
 
-def _run(command: StorageCommand[Any], arguments: Sequence[str], environ: Mapping[str, str], *, name: str) -> int:
+def _run(
+    command: StorageCommand[Any],
+    server: OptionSet[Options],
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    name: str,
+) -> int:
     if asked_for(arguments):
-        say(command.help_text.rstrip())
+        say(command.help_text(server).rstrip())
         return exit_status.OK
     try:
-        return command.run(arguments, environ)
+        return command.run(arguments, environ, server)
     except OptionsError as error:
         return report_usage(name, error)
     except OperatorError as error:

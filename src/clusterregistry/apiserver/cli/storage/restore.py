@@ -1,4 +1,4 @@
-"""``clusterregistry storage restore FILE``."""
+"""``storage restore FILE``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from functools import partial
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
+from clusterregistry.apiserver.options import Options
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
@@ -22,14 +23,14 @@ is there is kept beside it, under a name with the time. Revisions leap ahead, so
 takes the restored registry for the one it knew.
 
 Usage:
-  clusterregistry storage restore FILE [flags]
+  PROGRAM storage restore FILE [flags]
 
 Examples:
   # Back to the state of the backup
-  clusterregistry storage restore registry-backup.db
+  PROGRAM storage restore registry-backup.db
 
   # On a new machine: then add ca.crt and ca.key, and start the server there
-  clusterregistry storage restore --data-dir=/var/lib/clusterregistry registry-backup.db
+  PROGRAM storage restore --data-dir=/var/lib/PROGRAM registry-backup.db
 """
 
 
@@ -45,9 +46,9 @@ _AS_IT_IS = (
 )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when nothing was restored."""
-    given = COMMAND.read(arguments, environ)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import integrity, restore, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (backup,) = given.operands
@@ -98,6 +99,6 @@ COMMAND = StorageCommand(
     help=_HELP,
     own=RestoreOptions,
     operands=Operands(least=1, most=1, missing="name the FILE that is to be restored"),
-    interrupted="look whether the database is there (clusterregistry storage check), or restore again",
+    interrupted="look whether the database is there (`storage check`), or restore again",
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""``clusterregistry storage stats``."""
+"""``storage stats``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.options import Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import choice
 from clusterregistry.cli.progress import counted, shown_bytes
 
@@ -23,11 +24,11 @@ _HELP = """\
 Shows how many objects there are, which revisions can be read, and how large the files are. The server may be running.
 
 Usage:
-  clusterregistry storage stats [FILE] [flags]
+  PROGRAM storage stats [FILE] [flags]
 
 Examples:
-  clusterregistry storage stats
-  clusterregistry storage stats -o json
+  PROGRAM storage stats
+  PROGRAM storage stats -o json
 """
 
 
@@ -38,9 +39,9 @@ class StatsOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
-    given = COMMAND.read(arguments, environ)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
 
     path = given.file

@@ -1,4 +1,4 @@
-"""``clusterregistry`` as a shell has to know it."""
+"""Describes a server program for the completion scripts of shells."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 from clusterregistry.apiserver.authz import modes
 from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
 from clusterregistry.apiserver.cli.storage.dispatch import COMMANDS
-from clusterregistry.apiserver.options.groups import by_group
+from clusterregistry.apiserver.options.groups import Options, by_group
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.cli.completion.model import HELP, SHORT, Command, Flag, completion_command, flag_of
+from clusterregistry.cli.options.field import OptionSet
 
 _WORDS = {"authorization-mode": tuple(modes.NAMES), "tls-cipher-suites": tuple(tls.CIPHER_SUITES)}
 """What the lists of some options may hold."""
@@ -18,31 +19,31 @@ _PRINT_CONFIG = Flag(name="print-config", help="Print the configuration in effec
 _HELP_ALL = Flag(name="help", help="Show help; --help=all shows every flag")
 
 
-def program() -> Command:
+def program(known: OptionSet[Options]) -> Command:
     commands = (
-        _server("standalone", "run the API server on its own"),
-        _server("aggregated", "run it behind a kube-apiserver"),
+        _server(known, "standalone", "run the API server on its own"),
+        _server(known, "aggregated", "run it behind a kube-apiserver"),
         Command(
             name="storage",
             help="back up, restore, check and move the data",
             flags=(HELP,),
-            commands=tuple(_storage(each) for each in COMMANDS.values()),
+            commands=tuple(_storage(known, each) for each in COMMANDS.values()),
         ),
         Command(name="version", help="tell the version", flags=(HELP, SHORT)),
         completion_command(),
     )
     explained = tuple(Command(name=each.name, help=each.help) for each in commands)
     about = Command(name="help", help="tell about a command", commands=explained)
-    return Command(name="clusterregistry", flags=(HELP, Flag(name="version")), commands=(*commands, about))
+    return Command(name=known.program, flags=(HELP, Flag(name="version")), commands=(*commands, about))
 
 
-def _server(name: str, text: str) -> Command:
-    options = [each for group in by_group(aggregated=name == "aggregated").values() for each in group]
+def _server(known: OptionSet[Options], name: str, text: str) -> Command:
+    options = [each for group in by_group(known, aggregated=name == "aggregated").values() for each in group]
     flags = (flag_of(each, choices=_WORDS.get(each.flag, ())) for each in options)
     return Command(name=name, help=text, flags=(_HELP_ALL, _PRINT_CONFIG, *flags))
 
 
-def _storage(command: StorageCommand[Any]) -> Command:
-    flags = (flag_of(each) for each in command.options.by_flag.values())
+def _storage(known: OptionSet[Options], command: StorageCommand[Any]) -> Command:
+    flags = (flag_of(each) for each in command.options(known).by_flag.values())
     takes_file = command.operands.most > 0
     return Command(name=command.name, help=command.summary, flags=(HELP, *flags), takes_file=takes_file)

@@ -1,0 +1,215 @@
+"""Counts the files that a request runs through, and how often it changes from one file to another.
+
+    make file-switches
+    make file-switches ARGS='--show get'    # the files in their order
+
+The server runs in this process behind real TLS. A profile hook records which file of the package each call enters; a
+switch is a call into another file than that of the call before it. Only the thread of the event loop counts, and each
+request is sent a few times first, so that caches are warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import itertools
+import json
+import socket
+import ssl
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvloop
+
+import clusterregistry
+from benchmarks.objects import API_VERSION, APPLY_PATCH, JSON, MERGE_PATCH, PATH, cluster
+from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.http.server import HttpServer
+from clusterregistry.apiserver.options import load
+from clusterregistry.registry.product import PRODUCT
+from tests.apiserver.http.http_servers import contexts
+from tests.apiserver.storage.etcd_servers import EtcdCluster
+
+_PACKAGE = str(Path(clusterregistry.__file__).parent) + "/"
+_ROLES = "/apis/rbac.authorization.k8s.io/v1"
+_TIMES = 5
+_SETTLE_SECONDS = 0.05
+"""What the server does just after it has answered counts too."""
+
+PATHS = ("get", "apply", "filtered-watch", "etcd-write")
+
+
+class Recorder:
+    """A profile hook: the files of the package in the order in which calls enter them."""
+
+    def __init__(self) -> None:
+        self._files: list[str] = []
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGE):
+            self._files.append(frame.f_code.co_filename[len(_PACKAGE) :])
+
+    @property
+    def visits(self) -> list[str]:
+        """The files, without a file that follows itself."""
+        return [name for name, _ in itertools.groupby(self._files)]
+
+
+class Client:
+    """One connection of one user, whose token is the user's name."""
+
+    def __init__(self, port: int, user: str, trust: ssl.SSLContext) -> None:
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=trust, timeout=30)
+        self._user = user
+
+    def send(self, method: str, path: str, body: object = None, content_type: str = JSON) -> http.client.HTTPResponse:
+        headers = {"Authorization": f"Bearer {self._user}", "Accept": JSON, "Content-Type": content_type}
+        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = self._connection.getresponse()
+        if answer.status >= http.client.BAD_REQUEST:
+            raise SystemExit(f"{method} {path}: {answer.status} {answer.read()[:500]!r}")
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class MeasuredServer:
+    """A server in this thread, whose clients work in other threads."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    @contextlib.contextmanager
+    def client(self, user: str = "admin") -> Iterator[Client]:
+        client = Client(self._port, user, contexts()[1])
+        try:
+            yield client
+        finally:
+            client.close()
+
+    async def record(self, work: Callable[[], object]) -> Recorder:
+        """The shortest of a few records: the server has other work now and then."""
+        for _ in range(_TIMES):
+            await asyncio.to_thread(work)
+        return min([await self._record_once(work) for _ in range(_TIMES)], key=lambda recorder: len(recorder.visits))
+
+    @staticmethod
+    async def _record_once(work: Callable[[], object]) -> Recorder:
+        await asyncio.sleep(_SETTLE_SECONDS)
+        recorder = Recorder()
+        sys.setprofile(recorder)
+        try:
+            await asyncio.to_thread(work)
+            await asyncio.sleep(_SETTLE_SECONDS)
+        finally:
+            sys.setprofile(None)
+        return recorder
+
+
+def make_directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@contextlib.asynccontextmanager
+async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
+    tokens = make_directory(directory) / "tokens.csv"
+    tokens.write_text('admin,admin,1,"system:masters"\nreader,reader,2\n')
+    tokens.chmod(0o600)
+    options = load(
+        ["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {}, options=PRODUCT.options
+    )
+    async with app.build(options, PRODUCT) as server:
+        listening = socket.create_server(("127.0.0.1", 0))
+        web = HttpServer(server.handler)
+        await web.listen(listening, contexts()[0])
+        try:
+            yield MeasuredServer(listening.getsockname()[1])
+        finally:
+            server.end_watches()
+            web.end()
+
+
+def prepare(client: Client) -> None:
+    """Some clusters, and a user who may see two of them."""
+    for number in range(10):
+        client.send("POST", PATH, cluster(number, f"c{number}")).read()
+    rules = [
+        {
+            "apiGroups": ["*"],
+            "resources": ["clusters"],
+            "verbs": ["get", "list", "watch"],
+            "resourceNames": ["c1", "c2"],
+        }
+    ]
+    client.send("POST", f"{_ROLES}/clusterroles", {"metadata": {"name": "two"}, "rules": rules}).read()
+    binding = {
+        "metadata": {"name": "two"},
+        "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "ClusterRole", "name": "two", "apiGroup": "rbac.authorization.k8s.io"},
+    }
+    client.send("POST", f"{_ROLES}/clusterrolebindings", binding).read()
+
+
+async def measure(directory: Path) -> dict[str, Recorder]:
+    found: dict[str, Recorder] = {}
+    numbers = itertools.count()
+    async with serve(directory / "sqlite") as server:
+        with server.client() as client:
+            await asyncio.to_thread(prepare, client)
+            found["get"] = await server.record(lambda: client.send("GET", f"{PATH}/c1").read())
+            found["apply"] = await server.record(lambda: _apply(client, next(numbers)))
+            found["filtered-watch"] = await server.record(lambda: _watch(server, client, next(numbers)))
+    with EtcdCluster(make_directory(directory / "etcd")) as etcd:
+        async with serve(directory / "on-etcd", "--etcd-servers", ",".join(etcd.endpoints)) as server:
+            with server.client() as client:
+                await asyncio.to_thread(prepare, client)
+                found["etcd-write"] = await server.record(lambda: _patch(client, next(numbers)))
+    return found
+
+
+def _apply(client: Client, number: int) -> None:
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Cluster",
+        "metadata": {"name": "c1", "labels": {"applied": f"a{number}"}},
+    }
+    client.send("PATCH", f"{PATH}/c1?fieldManager=switches&force=true", body, APPLY_PATCH).read()
+
+
+def _patch(client: Client, number: int) -> None:
+    client.send("PATCH", f"{PATH}/c1", {"metadata": {"labels": {"patched": f"p{number}"}}}, MERGE_PATCH).read()
+
+
+def _watch(server: MeasuredServer, writer: Client, number: int) -> None:
+    """Opens a watch of a user who may see some clusters, reads what is there, and then one change."""
+    with server.client("reader") as client:
+        stream = client.send("GET", f"{PATH}?watch=true")
+        for _ in range(2):
+            stream.readline()
+        _patch(writer, number)
+        stream.readline()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", choices=PATHS, help="print the files of one request in their order")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="switches-") as directory:
+        found = uvloop.run(measure(Path(directory)))
+    if chosen.show:
+        print("\n".join(found[chosen.show].visits))
+    for name in PATHS:
+        visits = found[name].visits
+        print(f"{name:16} {len(set(visits)):4} files {len(visits) - 1:5} switches")
+
+
+if __name__ == "__main__":
+    main()
