@@ -42,7 +42,7 @@ def test_the_mode_needs_a_webhook(tmp_path: Path, flag: str) -> None:
     ]
 
 
-def test_a_webhook_that_nobody_asks_is_a_mistake(tmp_path: Path, file: str) -> None:
+def test_a_webhook_without_its_mode_is_a_mistake(tmp_path: Path, file: str) -> None:
     assert problems(tmp_path, file) == [
         "--authorization-webhook-config-file: is of no use without the mode Webhook (add it to --authorization-mode)"
     ]
