@@ -77,7 +77,7 @@ class ServiceManager:
             self._is_out_of_reach = False
 
 
-def of_environment(environ: MutableMapping[str, str]) -> ServiceManager:
+def from_environment(environ: MutableMapping[str, str]) -> ServiceManager:
     """The manager that the environment names. Its variables are removed: they are not for children of this process."""
     address = environ.pop("NOTIFY_SOCKET", "")
     usec, pid = environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", "")

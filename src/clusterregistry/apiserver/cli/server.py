@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.cli import help_text
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
-from clusterregistry.apiserver.options.load import load_with_sources
+from clusterregistry.apiserver.options.completion import load_with_sources
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult
@@ -41,7 +41,9 @@ class ServerCommand:
             return exit_status.OK
         try:
             only_print, arguments = _print_config(arguments)
-            resolved, completed = load_with_sources(arguments, environ, product.options, aggregated=self.aggregated)
+            resolved, completed = load_with_sources(
+                arguments, environ, options=product.options, aggregated=self.aggregated
+            )
         except OptionsError as error:
             return program.report_usage(f"{product.name} {self.name}", error, subject="options")
         if only_print:
