@@ -217,7 +217,7 @@ def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
     assert capsys.readouterr().out == (
         f"Restored 3 objects to {data / 'registry.db'}.\n"
         f"The database that was there is kept as {kept}.\n"
-        "Revisions go on behind 1000005: programs that watch will list anew by themselves.\n"
+        "Revisions go on behind 1000005: programs that watch will list again by themselves.\n"
         "Next: start the server.\n"
     )
     assert PREFIX + "later" in dict(rows(kept))
@@ -739,7 +739,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
 def test_an_etcd_that_is_not_there_is_told_with_advice(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.endpoints.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.client.PATIENCE_SECONDS", 0.2)
     assert main(["storage", "copy", f"--data-dir={data}", "--to=etcd:127.0.0.1:1"], {}) == 3
     error = capsys.readouterr().err
     assert "etcd at 127.0.0.1:1" in error

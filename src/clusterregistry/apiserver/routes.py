@@ -12,18 +12,19 @@ import orjson
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints.create import create
 from clusterregistry.apiserver.endpoints.delete import delete, delete_collection
+from clusterregistry.apiserver.endpoints.encoding import JSON_TYPE as JSON
+from clusterregistry.apiserver.endpoints.encoding import json_response, page_not_found
 from clusterregistry.apiserver.endpoints.get import get
 from clusterregistry.apiserver.endpoints.list import list_collection
 from clusterregistry.apiserver.endpoints.patch import patch
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo, check_path_name
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review
 from clusterregistry.apiserver.endpoints.update import update, without_name
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
-from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.health import Health
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import JSON, Reply, Response, json_response, page_not_found
+from clusterregistry.apiserver.http.response import Reply, Response
 from clusterregistry.apiserver.metrics import Measures
 
 if TYPE_CHECKING:

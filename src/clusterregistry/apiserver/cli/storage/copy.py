@@ -161,7 +161,7 @@ def _next_steps(source: Location, target: Location) -> list[str]:
         flags = f"a --data-dir that has this file as {location.DATABASE}"
     return [
         f"Next: start the server with {flags}.",
-        "      Resource versions are new ones: start programs that watch anew.",
+        "      Resource versions are new ones: restart programs that watch.",
         f"      Keep {source} until you are sure.",
     ]
 

@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet
     if restored.kept:
         say(f"The database that was there is kept as {restored.kept}.")
     say(
-        f"Revisions go on behind {restored.revision}: programs that watch will list anew by themselves.",
+        f"Revisions go on behind {restored.revision}: programs that watch will list again by themselves.",
         *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
     )
     return exit_status.OK
