@@ -17,7 +17,7 @@ from tests.product import OPTIONS
 Output = pytest.CaptureFixture[str]
 
 
-def test_version_tells_the_version(capsys: Output) -> None:
+def test_version_prints_the_version(capsys: Output) -> None:
     assert main(["version"], {}) == 0
     assert capsys.readouterr().out.startswith(f"clusterregistry v{__version__} (")
 
@@ -58,7 +58,7 @@ def test_help_comes_before_complaints(capsys: Output) -> None:
     assert "--secure-port" in capsys.readouterr().out
 
 
-def test_aggregated_tells_its_own_flags_and_mistakes(capsys: Output) -> None:
+def test_aggregated_has_its_own_flags_and_mistakes(capsys: Output) -> None:
     assert main(["help", "aggregated", "--all"], {}) == 0
     assert "--authentication-skip-lookup" in capsys.readouterr().out
     assert main(["aggregated", "--token-auth-file=/none", "--secure-port=0"], {"HOME": "/nowhere"}) == 2

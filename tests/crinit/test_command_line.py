@@ -34,7 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, said.out, said.err
 
 
-def test_every_flag_of_v003_is_there() -> None:
+def test_every_flag_of_v003_exists() -> None:
     assert set(V003.split()) <= options.OPTIONS.by_flag.keys()
 
 
@@ -101,7 +101,7 @@ def test_a_step_that_runs_is_shown_at_a_terminal_and_its_end_takes_its_place(tmp
 
 
 @pytest.mark.parametrize("short", [["--short"], ["--short=true"]])
-def test_the_version_is_told_as_the_server_tells_its_own(capsys: pytest.CaptureFixture[str], short: list[str]) -> None:
+def test_the_version_is_printed_as_by_the_server(capsys: pytest.CaptureFixture[str], short: list[str]) -> None:
     for spelling in ("version", "--version"):
         assert run(capsys, spelling, *short) == (0, f"v{__version__}\n", "")
         status, said, _ = run(capsys, spelling)
@@ -155,9 +155,16 @@ def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> N
         (["aggregated", "init", "fleet", "--dry-run", "--apiserver-enable-token-auth"], "the users of its host"),
         (["standalone", "init", "fleet", "--dry-run", "--etcd-cafile=/nowhere/ca"], "No such file"),
         (["standalone", "init", "fleet", "--dry-run", "--apiserver-arg-overrides=v=1"], "v=1 is no argument"),
+        (["standalone", "init", "fleet", "--cluster-registry-namespace=A"], '"A" is not a namespace'),
+        (["standalone", "init", "fleet", "--image="], '"" is not an image such as'),
+        (["standalone", "init", "fleet", "--api-server-advertise-address=a:1"], "is not an IP address or a host name"),
+        (["standalone", "init", "fleet", "--dry-run", "--api-server-advertise-address=1.2.3.4"], "LoadBalancer has"),
+        (["standalone", "init", "fleet", "--dry-run", f"--etcd-cafile={__file__}"], "need --etcd-servers"),
+        (["standalone", "init", "fleet", "--dry-run", "--etcd-servers=http://e:1", f"--etcd-certfile={__file__}"],
+         "--etcd-certfile and --etcd-keyfile must be given together"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mistake_is_reported(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
     assert complaint in err
@@ -183,7 +190,7 @@ def test_a_wrong_flag_takes_no_word_of_the_command(capsys: pytest.CaptureFixture
     assert "3 problems with the command line:" in err
 
 
-def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_command_line_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys)
     assert status == 2
     assert "crinit standalone init my-registry --host-cluster-context=my-cluster" in err

@@ -9,7 +9,7 @@ from clusterregistry.crinit.settings import Mode
 _SUMMARIES = {
     options.INIT: "deploy a registry",
     options.DELETE: "remove it",
-    options.STATUS: "tell what is there",
+    options.STATUS: "show its state",
     options.UPGRADE: "change the image",
 }
 
@@ -20,5 +20,5 @@ def program() -> Command:
         for name, text in _SUMMARIES.items()
     )
     modes = tuple(Command(name=mode.value, help="a registry of this mode", commands=commands) for mode in Mode)
-    version = Command(name="version", help="tell the version", flags=(HELP, SHORT))
+    version = Command(name="version", help="print the version", flags=(HELP, SHORT))
     return Command(name="crinit", flags=(HELP,), commands=(*modes, version, completion_command()))

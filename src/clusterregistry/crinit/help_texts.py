@@ -13,12 +13,12 @@ _FIRST = frozenset({
     "kubeconfig", "host-cluster-context", "cluster-registry-namespace", "image", "replicas", "api-server-service-type",
     "storage-class", "timeout", "dry-run", "output", "keep-data",
 })  # fmt: skip
-"""The flags that a newcomer needs, as far as a command has them."""
+"""The flags that a newcomer needs, where a command has them."""
 
 _IMAGE = f"registry.example.com/{DEFAULT_IMAGE}"
 
 PROGRAM = f"""\
-crinit deploys a cluster registry into a Kubernetes cluster, looks after it there, and removes it.
+crinit deploys a cluster registry into a Kubernetes cluster, repairs and upgrades it there, and removes it.
 
 Usage:
   crinit standalone COMMAND NAME [flags]    a registry with its own address, certificates and users
@@ -26,13 +26,13 @@ Usage:
 
 Commands:
   init       deploy the registry NAME; run it again to repair it, to change it, or to renew certificates
-  status     tell what is there and whether it works
+  status     show what is there and whether it works
   upgrade    change the image: --image=IMAGE
   delete     remove it, with its data (--keep-data leaves them)
 
 Other commands:
-  crinit version       tell the version (--short: only the version)
-  crinit completion    make a script that has the shell complete commands and flags
+  crinit version       print the version (--short: only the version)
+  crinit completion    print a script by which the shell completes commands and flags
 
 First steps:
   crinit standalone init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
@@ -44,7 +44,7 @@ Exit status:
   0  done
   1  `status` has found something that is not as it should be
   2  the command line is wrong; every mistake is named
-  3  it did not work: what was made, why it failed and how to clean up is told
+  3  it failed: the output says what was made, why it failed and how to clean up
 """
 
 _ABOUT = {
@@ -52,11 +52,11 @@ _ABOUT = {
 Deploys the registry NAME into a host cluster, and adds a context NAME to your kubeconfig. Run it again at any time: it
 repairs what is missing, changes what other flags ask for, and renews certificates. Flags that describe the registry
 need not be repeated.""",
-    options.STATUS: "Tells what there is of the registry NAME, and whether it works.",
+    options.STATUS: "Shows the objects of the registry NAME, and whether it works.",
     options.UPGRADE: "Changes the image of the registry NAME, and waits until the new one works.",
     options.DELETE: """\
-Removes the registry NAME from its host cluster, with its data, and its context from your kubeconfig. Nothing that
-something else made is touched.""",
+Removes the registry NAME from its host cluster, with its data, and its context from your kubeconfig. Objects that
+crinit did not make stay.""",
 }
 
 _EXAMPLES = {

@@ -1,4 +1,4 @@
-"""Flags that people know from other programs: the hint is the one that helps, and none misleads."""
+"""Flags of other programs get a hint that helps, and none that misleads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def problem(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("typed", "flag"),
     [
-        # What anybody types first
+        # What users type first
         ("--port", "secure-port"),
         ("-p", "secure-port"),
         ("--listen", "bind-address"),

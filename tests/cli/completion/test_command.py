@@ -24,7 +24,7 @@ def test_every_program_prints_a_script_for_every_shell(name: str, shell: str, ca
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_help_says_how_to_install_it(name: str, capsys: Output) -> None:
+def test_help_explains_the_installation(name: str, capsys: Output) -> None:
     for arguments in (["completion", "--help"], ["completion", "bash", "-h"]):
         assert PROGRAMS[name](arguments, {}) == 0
         text = capsys.readouterr().out
@@ -68,7 +68,7 @@ def test_every_command_and_every_flag_is_described() -> None:
     assert set(OPTIONS.by_flag) <= deployed
 
 
-def test_a_flag_that_means_two_things_is_a_fault_of_ours() -> None:
+def test_a_flag_with_two_meanings_is_a_bug() -> None:
     one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in ("aB", "cD"))
     with pytest.raises(ValueError, match="another --x"):
         values_by_flag(Command(name="p", commands=(one, other)))

@@ -50,7 +50,7 @@ from clusterregistry.cli.options.sources import Resolved
 class CompletedOptions:
     """Options that were checked together. Only ``complete`` makes them.
 
-    The groups hold what was given (with ``anonymous_auth`` and the modes as they take effect); the fields after them
+    The groups hold the values as given (``anonymous_auth`` and the modes as they take effect); the fields after them
     are derived: use these for files and addresses.
     """
 
@@ -70,7 +70,7 @@ class CompletedOptions:
     program: str
     """The name of the program, after which it names its files and itself."""
     layout: Layout
-    """Where generated files are, under the data directory and the certificate directory."""
+    """The paths of generated files, under the data directory and the certificate directory."""
     serving_certificate: Path
     """The certificate to serve with: the operator's, or the generated one."""
     serving_key: Path
@@ -83,15 +83,15 @@ class CompletedOptions:
     proxy_ca_files: tuple[Path, ...]
     """Authorities whose client certificates are those of front proxies."""
     server_url: str
-    """Where clients find this server, such as ``https://127.0.0.1:8443``."""
+    """The URL for clients, such as ``https://127.0.0.1:8443``."""
     etcd: EtcdSettings | None
-    """How to reach the etcd that keeps the objects; None: SQLite keeps them in the data directory."""
+    """How to reach the etcd that stores the objects; None: SQLite stores them in the data directory."""
     audit_settings: AuditSettings | None
-    """What to record of requests, and where; None: nothing is recorded."""
+    """What the audit log records, and where; None: no audit log."""
     host: HostCluster | None
-    """The host cluster of aggregated mode; None: this server is on its own."""
+    """The host cluster of aggregated mode; None: standalone."""
     warnings: tuple[str, ...]
-    """What the operator should hear although it is no mistake."""
+    """Warnings for the operator about options that are no mistake."""
 
     @property
     def data_dir(self) -> Path:
@@ -99,7 +99,7 @@ class CompletedOptions:
 
     @property
     def makes_serving_certificate(self) -> bool:
-        """False when the operator brings a serving certificate."""
+        """False when the operator provides a serving certificate."""
         return self.serving.tls_cert_file is None
 
 
@@ -208,7 +208,7 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None, *, pr
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
         server_ca_file=_absolute(serving.tls_ca_file) if serving.tls_ca_file else None,
         generate_admin=generate_admin,
-        # Without an administrator, or where the host cluster knows users, the generated CA is no authority of users.
+        # Without an administrator, or in aggregated mode, the generated CA signs no client certificates.
         client_ca_files=(
             *((layout.ca_certificate,) if generate_admin else ()),
             *((_absolute(client_ca),) if client_ca else ()),
@@ -220,7 +220,7 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None, *, pr
         host=host,
         warnings=(
             *warnings,
-            *_nobody_warning(options, host),
+            *_no_user_warning(options, host),
             *authorization.warnings(options.authorization, bind_address=serving.bind_address),
             *oidc.warnings(options.oidc),
             *host_cluster.warnings(host, proxy_ca),
@@ -256,13 +256,13 @@ def _name_problems(serving: ServingOptions) -> list[Problem]:
 
 
 def _generates_admin(options: Options) -> bool:
-    """With both authorities from the operator there are users, and no need for an administrator of ours."""
+    """An operator who provides both authorities has users, and needs no generated administrator."""
     if options.serving.generate_admin is not None:
         return options.serving.generate_admin
     return options.authentication.client_ca_file is None or options.serving.tls_cert_file is None
 
 
-def _nobody_warning(options: Options, host: HostCluster | None) -> tuple[str, ...]:
+def _no_user_warning(options: Options, host: HostCluster | None) -> tuple[str, ...]:
     ways = (
         options.authentication.client_ca_file,
         options.authentication.token_auth_file,
@@ -272,7 +272,7 @@ def _nobody_warning(options: Options, host: HostCluster | None) -> tuple[str, ..
     )
     if host is not None or _generates_admin(options) or any(ways):
         return ()
-    why = "no user can sign in: --generate-admin is false, and nothing else says who users are"
+    why = "no user can sign in: --generate-admin is false, and no other option defines users"
     return (f"{why}. Give --client-ca-file, --token-auth-file or --oidc-issuer-url",)
 
 
@@ -316,7 +316,7 @@ def _mode_problems(named: tuple[str, ...]) -> list[Problem]:
 
 
 def _without_needless_anonymity(options: Options) -> tuple[AuthenticationOptions, tuple[str, ...]]:
-    """As kube-apiserver does: nobody gets everything without so much as a name."""
+    """As kube-apiserver does: with AlwaysAllow anonymous requests are refused."""
     authentication = options.authentication
     if not authentication.anonymous_auth or modes.ALWAYS_ALLOW not in options.authorization.authorization_mode:
         return authentication, ()
@@ -341,7 +341,7 @@ def _layout(data_dir: Path, cert_dir: Path | None) -> Layout:
 
 
 def _absolute(path: Path) -> Path:
-    """Independent of the working directory, links left as they are."""
+    """Returns a path independent of the working directory; symbolic links stay as they are."""
     return path if path.is_absolute() else Path.cwd() / path
 
 

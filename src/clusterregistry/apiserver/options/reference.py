@@ -30,14 +30,14 @@ one needs, `--help=all` every one; `--print-config` prints the configuration in 
 takes, with where each value comes from (flag, environment, file or default), and what follows from it as comments.
 No secrets are in it, only the names of files.
 
-`PROGRAM completion bash|zsh|fish` makes a script that has the shell complete commands, flags and their values;
+`PROGRAM completion bash|zsh|fish` prints a script by which the shell completes commands, flags and their values;
 `PROGRAM completion --help` says where to put it.
 """
 
 _FOOTER = """\
 ## Not supported yet
 
-These flags are known and refused with exit status 2, so that nobody relies on what is not there:
+These flags are known and refused with exit status 2, so that an operator does not rely on them:
 
 """
 

@@ -22,29 +22,29 @@ class StorageOptions:
     data_dir: Path | None = option(
         None,
         kind=DIRECTORY,
-        help="Where the server keeps all it has: database, certificate authority, admin.kubeconfig. It is made at the "
-        "first start. One server process at a time.",
+        help="The directory of all data: database, certificate authority, admin.kubeconfig. It is made at the first "
+        "start. One server process at a time.",
         default_shown="$XDG_DATA_HOME/PROGRAM, else ~/.local/share/PROGRAM",
         example="--data-dir=/var/lib/PROGRAM",
     )
     storage_backend: Literal["", "sqlite", "etcd3"] = option(
         "",
         kind=choice("sqlite", "etcd3"),
-        help="What keeps the objects: `sqlite`, one file in the data directory for one server process, or `etcd3`, an "
-        "etcd 3.4 or newer for any number of servers.",
+        help="Where objects are stored: `sqlite`, one file in the data directory for one server process, or `etcd3`, "
+        "an etcd 3.4 or newer for any number of servers.",
         default_shown="sqlite, or etcd3 when --etcd-servers is given",
     )
     etcd_servers: tuple[str, ...] = option(
         (),
         kind=WORDS,
-        help="The members of the etcd to keep objects in, as URLs. One that does not answer is passed over.",
+        help="The members of the etcd that stores the objects, as URLs. One that does not answer is skipped.",
         default_shown="no etcd",
         example="--etcd-servers=https://etcd-1.example.com:2379,https://etcd-2.example.com:2379",
     )
     etcd_prefix: str = option(
         DEFAULT_PREFIX,
         kind=TEXT,
-        help="What all our keys in etcd begin with. Servers with the same prefix in the same etcd are replicas of each "
+        help="The prefix of all our keys in etcd. Servers with the same prefix in the same etcd are replicas of each "
         "other.",
     )
     etcd_cafile: Path | None = option(
@@ -78,13 +78,13 @@ class StorageOptions:
         300.0,
         kind=DURATION,
         help="How long etcd keeps history for watches to resume in, and how often it is shortened. One replica at a "
-        "time does it. 0 leaves it to others.",
+        "time does it. 0 turns it off.",
         example="--etcd-compaction-interval=1h",
     )
     watch_cache: bool = option(
         True,
         kind=BOOLEAN,
-        help="Serve lists and watches from memory. This version cannot do without: only true is accepted.",
+        help="Serve lists and watches from memory. Only true is supported.",
     )
 
 

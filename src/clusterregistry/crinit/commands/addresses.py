@@ -1,4 +1,4 @@
-"""How clients reach the service: known at once, or waited for."""
+"""Finds the address by which clients reach the service, and waits for that of a load balancer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterregistry.crinit.settings import ServiceType, Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """``names`` go into the certificate. ``from_here``: crinit may expect to reach it too."""
+    """``names`` go into the certificate. ``from_here``: this machine should reach the address too."""
 
     url: str
     names: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ def wait(session: Session, settings: Settings) -> Reached:
 
 
 def known(session: Session, settings: Settings) -> tuple[str, ...]:
-    """The addresses that a load balancer has now, without waiting."""
+    """Returns the addresses of a load balancer, without waiting."""
     service = session.client.get(_path(settings)) or {}
     return _ingresses(service)
 
@@ -83,7 +83,7 @@ def _node_port(session: Session, settings: Settings) -> Reached:
 
 
 def node_addresses(nodes: list[dict[str, Any]]) -> tuple[str, ...]:
-    """All of them, those that are reached from outside first."""
+    """Returns all addresses of the nodes, external ones first."""
     listed = [each for node in nodes for each in (node.get("status") or {}).get("addresses") or []]
     return tuple(
         dict.fromkeys(

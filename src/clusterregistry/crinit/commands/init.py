@@ -1,6 +1,6 @@
-"""``init`` and ``upgrade``: applies everything in order, waits, and gives the user a kubeconfig entry.
+"""``init`` and ``upgrade``: applies all objects in order, waits for them, and adds a context to the kubeconfig.
 
-Both may be run again at any time: what is there is kept or repaired, and credentials are never made anew.
+Both are idempotent: existing objects are kept or repaired, and existing credentials are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     """Deploys, repairs or upgrades a registry. Raises OperatorError."""
     kubeconfig_files.require_free(session.kubeconfig, session.name)
     kubeconfig_files.require_writable(session.kubeconfig)
-    _greet(session)
+    _require_host(session)
     settings, given = chosen(session, upgrade=upgrade)
     _require_ours(session, settings)
     _namespace(session, settings)
@@ -50,7 +50,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
 
 
 def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mapping[str, str]]:
-    """The settings of this run: flags, then those of former runs, then defaults."""
+    """Returns the settings of this run (flags before recorded flags before defaults), and the flags."""
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None and upgrade:
         raise OperatorError(
@@ -66,7 +66,7 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
 
 
 def material_for(session: Session, settings: Settings, *, names: tuple[str, ...]) -> Material:
-    """Everything secret: what the host cluster has, completed."""
+    """Returns the secret material of the host cluster, completed."""
     wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings, *names), now=time.time())
     return issuance.material(wanted, existing_secrets(session, settings))
 
@@ -82,7 +82,7 @@ def existing_secrets(session: Session, settings: Settings) -> dict[str, dict[str
 
 
 def entries(session: Session, *, reached: Reached, material: Material) -> kubeconfig_files.Entries:
-    """What the user's kubeconfig gets: a context of the host where the registry is aggregated, else all three."""
+    """Returns the entries for the user's kubeconfig: a context of the host if aggregated, else all three."""
     if material.admin is None:
         host = {key: session.access.entry[key] for key in ("cluster", "user") if key in session.access.entry}
         return {"contexts": host}
@@ -100,13 +100,13 @@ def entries(session: Session, *, reached: Reached, material: Material) -> kubeco
     }
 
 
-def _greet(session: Session) -> None:
+def _require_host(session: Session) -> None:
     with session.progress.step(f"Host cluster {session.client.url}") as outcome:
         outcome.text = answers.require_cluster(session.client)
 
 
 def _require_ours(session: Session, settings: Settings) -> None:
-    """A registry that something else deployed is left alone before anything is made beside it."""
+    """Raises OperatorError, before any change, if something else deployed a registry of this name."""
     for manifest in (server.service(settings), server.deployment(settings)):
         found = session.client.get(path_to(manifest))
         if found is not None:
@@ -114,7 +114,7 @@ def _require_ours(session: Session, settings: Settings) -> None:
 
 
 def _namespace(session: Session, settings: Settings) -> None:
-    """One that others made is used as it is."""
+    """Applies the namespace, unless crinit did not make it."""
     found = session.client.get(path_of("v1", "Namespace", name=settings.namespace))
     if found is not None and found["metadata"].get("deletionTimestamp"):
         raise OperatorError(
@@ -127,7 +127,7 @@ def _namespace(session: Session, settings: Settings) -> None:
 
 
 def _reached(session: Session, settings: Settings) -> Reached:
-    """An aggregated registry is reached through its host: only the names in the cluster count."""
+    """Clients reach an aggregated registry through its host: only the names in the cluster matter."""
     if settings.mode is Mode.AGGREGATED:
         return Reached(url=session.client.url)
     return addresses.wait(session, settings)
@@ -138,7 +138,7 @@ def _apply(session: Session, manifest: dict[str, Any]) -> None:
 
 
 def _remove_policies(session: Session, settings: Settings) -> None:
-    """Those of a former run that are not wanted any more: as long as they are there, they count."""
+    """Deletes network policies of an earlier run that the settings no longer have."""
     wanted = {manifest["metadata"]["name"] for manifest in access.network_policies(settings)}
     path = path_of(access.POLICY_VERSION, access.POLICY_KIND, namespace=session.namespace)
     selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
@@ -151,7 +151,7 @@ def _remove_policies(session: Session, settings: Settings) -> None:
 
 
 def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
-    """The files for an etcd of one's own are in a Secret since the first run, and need not be given again."""
+    """Takes the files for an external etcd from the Secret of the first run, where no flag gives them."""
     if settings.storage is not Storage.EXTERNAL_ETCD or settings.etcd_files:
         return settings
     held = existing_secrets(session, settings).get(secrets.ETCD_CLIENT, {})
@@ -186,7 +186,7 @@ def _write_context(session: Session, ours: kubeconfig_files.Entries) -> None:
 
 
 def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:
-    """As the user that the kubeconfig now names."""
+    """Returns a client as the user that the kubeconfig now has."""
     if "clusters" not in ours:
         return session.client
     return Client(Access(session.name, ours["clusters"], ours["users"], ours["contexts"]))

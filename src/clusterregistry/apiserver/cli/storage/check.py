@@ -17,7 +17,7 @@ from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
 MOST_LINES = 100
-"""Of problems: who has more of them needs a backup and not a longer list."""
+"""Problems that are printed: with more of them a backup helps, not a longer list."""
 
 _OF_FILE = "stop the server and restore a backup (PROGRAM storage restore FILE); the file is kept"
 _OF_OBJECTS = (
@@ -62,11 +62,12 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet
     )
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
-        return _praise(path)
-    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE))
+        return _report_success(path)
+    remedy = _OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE)
+    return _report_problems(path, lines, remedy=remedy)
 
 
-def _praise(path: Path) -> int:
+def _report_success(path: Path) -> int:
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415
 
     holds = stats.measure(path)
@@ -75,7 +76,7 @@ def _praise(path: Path) -> int:
     return exit_status.OK
 
 
-def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
+def _report_problems(path: Path, lines: Sequence[str], *, remedy: str) -> int:
     say(*lines[:MOST_LINES])
     count = f"more than {MOST_LINES}" if len(lines) > MOST_LINES else str(len(lines))
     complain(

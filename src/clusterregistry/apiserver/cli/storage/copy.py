@@ -23,7 +23,7 @@ from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
 
 _NAMED = 5
-"""Of many keys, those that a message names."""
+"""Keys that a message names, of many."""
 
 PLACE: Kind[Location | None] = Kind(metavar="PLACE", parse=location.parse, show=lambda place: str(place or ""))
 ETCD_FLAGS = (
@@ -34,7 +34,7 @@ ETCD_FLAGS = (
     "etcd-username",
     "etcd-password-file",
 )
-"""The server's options that say how to be let in; the place itself says where."""
+"""The server's options with credentials for etcd; the place itself has the addresses."""
 
 
 _HELP = """\
@@ -85,7 +85,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet
     given = COMMAND.read(arguments, environ, server)
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
-    _tell(copied, source=source, target=target)
+    _report(copied, source=source, target=target)
     return exit_status.OK
 
 
@@ -100,12 +100,12 @@ def _places(given: CommandLine[CopyOptions]) -> tuple[Location, Location]:
 
 
 def _own_place(given: CommandLine[CopyOptions]) -> Location:
-    """Where the server keeps its objects."""
+    """Returns the store of the server."""
     return EtcdLocation(given.server.etcd) if given.server.etcd else SQLiteLocation(given.database)
 
 
 def _with_access(place: Location, server: CompletedOptions) -> Location:
-    """An etcd together with what it takes to be let in, which the options of the server say."""
+    """Returns the place with the credentials for etcd, which are options of the server."""
     if isinstance(place, SQLiteLocation):
         return place
     settings = etcd_settings(replace(server.storage, etcd_servers=place.servers))
@@ -142,7 +142,7 @@ def _some(keys: Sequence[str]) -> str:
     return ", ".join(keys[:_NAMED]) + (", ..." if len(keys) > _NAMED else "")
 
 
-def _tell(copied: Copied, *, source: Location, target: Location) -> None:
+def _report(copied: Copied, *, source: Location, target: Location) -> None:
     say(f"Copied {counted(copied.created, 'object')} from {source} (revision {copied.revision}) to {target}.")
     if copied.skipped:
         say(f"{counted(copied.skipped, 'object')} had been there already.")
@@ -161,7 +161,7 @@ def _next_steps(source: Location, target: Location) -> list[str]:
         flags = f"a --data-dir that has this file as {location.DATABASE}"
     return [
         f"Next: start the server with {flags}.",
-        "      Resource versions are new ones: restart programs that watch.",
+        "      Resource versions are new ones: restart clients that watch.",
         f"      Keep {source} until you are sure.",
     ]
 

@@ -31,7 +31,7 @@ Commands:
   backup FILE    write a backup, also while the server runs
   restore FILE   put a backup in the place of the database, while the server is stopped
   check [FILE]   look whether the database, or a backup, is whole
-  stats [FILE]   tell how much is in it
+  stats [FILE]   show how much is in it
   copy           copy all objects to another store: from SQLite to etcd, back, or to another file
 
 Examples:

@@ -73,14 +73,14 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet
     if restored.kept:
         say(f"The database that was there is kept as {restored.kept}.")
     say(
-        f"Revisions go on behind {restored.revision}: programs that watch will list again by themselves.",
+        f"Revisions continue after {restored.revision}: clients that watch will list again.",
         *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
     )
     return exit_status.OK
 
 
 def _any_value(_key: str, _value: bytes) -> str:
-    """The server looks at each value itself."""
+    """Accepts every value: the server checks each one itself."""
     return ""
 
 

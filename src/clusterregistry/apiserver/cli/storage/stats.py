@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _HELP = """\
-Tells how many objects there are, which revisions can be read, and how large the files are. The server may be running.
+Shows how many objects there are, which revisions can be read, and how large the files are. The server may be running.
 
 Usage:
   PROGRAM storage stats [FILE] [flags]
@@ -85,7 +85,7 @@ def _as_json(path: Path, measures: Measures) -> dict[str, Any]:
 
 COMMAND = StorageCommand(
     name="stats",
-    summary="tell how much is in it",
+    summary="show how much is in it",
     help=_HELP,
     own=StatsOptions,
     operands=Operands(most=1),
