@@ -92,9 +92,8 @@ async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHo
         hooks.prepare()
         tls = _load_tls(options)
         update_authorities(server.trust, tls.loaded)
-        http = HttpServer(
-            server.handler, ServedRequest, max_connections=connection_limit(options.limits.max_connections)
-        )
+        connections = connection_limit(options.limits.max_connections)
+        http = HttpServer(server.handler, ServedRequest, max_connections=connections)
         await http.listen(listening, tls.context)
         tune_collector()
         for work in _upkeep(options, server, tls, hooks):
