@@ -1,4 +1,4 @@
-"""What the cache adds to the port: memory, waiting, bounds and shared instances."""
+"""What the cache adds to the interface: memory, waiting, bounds and shared instances."""
 
 import asyncio
 import random

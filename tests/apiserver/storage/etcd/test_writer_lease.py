@@ -337,7 +337,7 @@ async def test_a_replica_without_a_watch_does_not_hold_the_lease(
     def broken(*_: Any) -> None:
         raise StorageUnavailable("the watch broke off")
 
-    # Its watch breaks off each time that it is opened; calls are answered, and the lease is prolonged.
+    # Its watch breaks off each time that it is opened; calls are answered, and the lease is renewed.
     monkeypatch.setattr(store._watch, "_receive_from", broken)
     await store._client.member._watches.close()
     await second.create("/a", b"")  # needs no handover request, which the other would not see
