@@ -7,11 +7,20 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import authenticated
 from clusterregistry.apiserver.authz import modes, visible_names
-from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Decision, Verdict
+from clusterregistry.apiserver.authz.interface import (
+    ALLOW,
+    DENY,
+    NO_OPINION,
+    Attributes,
+    Decision,
+    EmptyNameLister,
+    Verdict,
+)
 from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.visible_names import Visibility
-from tests.apiserver.authz.rbac.policies import a_rule, asking, bound, policy_of
+from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, policy_of
+from tests.apiserver.authz.test_union import Fixed
 
 JANE = authenticated(name="jane")
 
@@ -20,26 +29,18 @@ def a_policy() -> Policy:
     return policy_of({"r": [a_rule("get", names=["a", "b"])]}, {"b": bound("r", "User jane")})
 
 
-class Elsewhere:
-    """Has to ask somebody else, who answers only to those who wait."""
+class Later:
+    """Decides with a coroutine or a task, as an authorizer that calls another server."""
 
     def __init__(self, decision: Decision, *, task: bool = False) -> None:
         self._decision, self._task = decision, task
 
     def authorize(self, attributes: Attributes) -> Awaitable[Decision]:  # noqa: ARG002
-        answer = self._answer()
-        return asyncio.ensure_future(answer) if self._task else answer
+        decision = self._decide()
+        return asyncio.ensure_future(decision) if self._task else decision
 
-    async def _answer(self) -> Decision:
+    async def _decide(self) -> Decision:
         return self._decision
-
-
-class Says:
-    def __init__(self, decision: Decision) -> None:
-        self.decision = decision
-
-    def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002
-        return self.decision
 
 
 def seen_by(union: Union, *, allowed: bool = False, filtered: bool = True) -> Visibility:
@@ -58,13 +59,13 @@ def test_names_follow_the_policy() -> None:
     assert (visible.changed_at, visible.granted_at) == (8, 0)
 
 
-def test_changes_are_heard_of() -> None:
-    policy, heard = a_policy(), list[str]()
-    end = seen_by(modes.in_order([modes.RBAC], policy)).on_change(lambda: heard.append("changed"))
+def test_changes_of_rights_are_reported() -> None:
+    policy, reported = a_policy(), list[str]()
+    end = seen_by(modes.in_order([modes.RBAC], policy)).on_change(lambda: reported.append("changed"))
     policy.remove_role("r", revision=8)
     end()
     policy.remove_binding("b", revision=9)
-    assert heard == ["changed"]
+    assert reported == ["changed"]
 
 
 def test_without_filtering_it_is_all_or_nothing() -> None:
@@ -77,40 +78,52 @@ def test_without_filtering_it_is_all_or_nothing() -> None:
 
 
 def test_a_denial_hides_everything() -> None:
-    assert seen_by(Union([RBACAuthorizer(a_policy()), Says(DENY)])).names() == frozenset()
-    assert seen_by(Union([RBACAuthorizer(a_policy()), Says(NO_OPINION)])).names() == frozenset("ab")
+    assert seen_by(Union([RBACAuthorizer(a_policy()), Fixed(DENY)])).names() == frozenset()
+    assert seen_by(Union([RBACAuthorizer(a_policy()), Fixed(NO_OPINION)])).names() == frozenset("ab")
 
 
 @pytest.mark.parametrize("task", [False, True])
 @pytest.mark.parametrize("decision", [ALLOW, DENY])
-async def test_who_has_to_be_asked_elsewhere_counts_as_it_answered_until_rights_change(
+async def test_the_last_decision_of_an_awaitable_counts_until_rights_change(
     decision: Decision,
     task: bool,  # noqa: FBT001
 ) -> None:
     policy = a_policy()
-    union = Union([RBACAuthorizer(policy), Elsewhere(decision, task=task)])
+    union = Union([RBACAuthorizer(policy), Later(decision, task=task)])
     assert seen_by(union).names() == frozenset("ab")
     whole = seen_by(union, allowed=True)
     assert whole.names() is None
     policy.remove_role("r", revision=9)
     assert whole.names() == frozenset()
-    await asyncio.gather(*visible_names._asked)
+    await asyncio.gather(*visible_names._pending)
 
 
-async def test_one_can_wait_for_rights() -> None:
-    policy, asked = a_policy(), list[int]()
+async def test_rights_can_be_waited_for() -> None:
+    policy, waits = a_policy(), list[int]()
 
     async def wait_for(revision: int) -> None:
-        asked.append(revision)
+        waits.append(revision)
 
     visible = seen_by(modes.in_order([modes.ALWAYS_DENY, modes.RBAC], policy))
     await visible.caught_up(3)
     policy.follow(wait_for)
     await visible.caught_up(4)
-    assert asked == [4]
+    assert waits == [4]
 
 
 @pytest.mark.parametrize(("allowed", "names"), [(True, None), (False, frozenset())])
-def test_who_could_not_be_asked_counts_as_they_answered(*, allowed: bool, names: frozenset[str] | None) -> None:
+def test_without_a_decision_the_last_one_counts(*, allowed: bool, names: frozenset[str] | None) -> None:
     undecided = Decision(Verdict.DENY, undecided=True)
-    assert seen_by(Union((Says(undecided),)), allowed=allowed).names() == names
+    assert seen_by(Union((Fixed(undecided),)), allowed=allowed).names() == names
+
+
+async def test_without_a_name_lister_it_is_all_or_nothing() -> None:
+    lister = EmptyNameLister()
+    await lister.caught_up(7)
+    lister.on_change(lambda: None)()
+    assert lister.names_of(JANE, verb="get", group=GROUP, resource="things") == frozenset()
+    for decision, names in ((ALLOW, None), (NO_OPINION, frozenset[str]())):
+        visible = Visibility(
+            Fixed(decision), lister, attributes=asking(JANE, "list"), allowed=decision.allowed, filtered=True
+        )
+        assert (visible.names(), visible.changed_at, visible.granted_at) == (names, 0, 0)

@@ -11,11 +11,12 @@ import pytest
 
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
+from clusterregistry.apiserver.http.response import SharedPiece
 from clusterregistry.apiserver.registry import broadcaster
 from clusterregistry.apiserver.registry import watcher as watchers
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Broadcaster, seen_through
 from clusterregistry.apiserver.registry.list import ListOptions
-from clusterregistry.apiserver.registry.watcher import Batch, FrameWatcher
+from clusterregistry.apiserver.registry.watcher import FrameWatcher
 from clusterregistry.apiserver.storage.interface import Event, Interrupted, KeyValue, Sink, Subscription
 from clusterregistry.apiserver.storage.object_bytes import at_revision, presented, to_stored
 
@@ -97,7 +98,7 @@ class Client:
     async def send(self, data: bytes) -> None:
         self.received.append(data)
 
-    def offer(self, batch: Batch) -> bool:
+    def offer(self, batch: SharedPiece) -> bool:
         if self.reads:
             self.received.append(batch.data)
         return self.reads

@@ -27,14 +27,14 @@ VALUE = "v:"
 INDEX = "i:"
 
 _KINDS = (FIELD, KEY, VALUE, INDEX)
-_REMEMBERED = 4096
-_LONGEST_REMEMBERED = 128
+_CACHED = 4096
+_LONGEST_CACHED = 128
 _STRINGS = frozenset((str,))
 _INTEGER = re.compile("[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class MalformedElementError(ValueError):
-    """What should be an element of a path is none."""
+    """A text is not a path element."""
 
 
 def of_key(keys: dict[str, Any]) -> str:
@@ -48,7 +48,7 @@ def of_value(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """Equal elements must be equal texts: whole numbers are integers."""
+    """Go's JSON with integers for whole numbers, so that equal elements are equal texts."""
     if type(value) is dict:
         value = {name: whole(each) for name, each in value.items()}
     return json_codec.encode_as_go(whole(value)).decode()
@@ -56,7 +56,7 @@ def _json(value: Any) -> str:
 
 @bounded_cache(4096)
 def canonical(element: str) -> str | None:
-    """The element as we write it; None for one of a kind that nobody knows yet. Raises MalformedElementError."""
+    """The element in its canonical form; None for an unknown kind. Raises MalformedElementError."""
     kind, content = element[:2], element[2:]
     if len(kind) < len(FIELD) or kind[1] != ":":
         raise MalformedElementError(f"no element of a path: {element}")
@@ -89,7 +89,7 @@ def _loaded(content: str) -> Any:
 
 
 def shown(element: str) -> str:
-    """For people: ``.name``, ``[type="OK"]``, ``[="value"]``, ``[0]``."""
+    """The element as messages show it: ``.name``, ``[type="OK"]``, ``[="value"]``, ``[0]``."""
     kind, content = element[:2], element[2:]
     if kind == FIELD:
         return f".{content}"
@@ -112,7 +112,7 @@ def _shown_value(value: Any) -> str:
 
 
 def position(element: str) -> tuple[int, Any]:
-    """By which elements are sorted: fields first, then keys, values and indices."""
+    """The sort key of an element: fields first, then keys, values and indices."""
     kind, content = element[:2], element[2:]
     if kind == FIELD:
         return 0, content
@@ -135,7 +135,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 class NoIdentityError(ValueError):
-    """An item of which nobody can say which one it is; the message is kube-apiserver's."""
+    """A list item lacks the keys that identify it. The message is kube-apiserver's."""
 
 
 def element_of(schema: Array, item: Any) -> str:
@@ -159,7 +159,7 @@ def _keyed(schema: Array, item: Any) -> str:
     if len(schema.map_keys) == 1:
         name = schema.map_keys[0]
         value = item.get(name)
-        if type(value) is str and len(value) <= _LONGEST_REMEMBERED:
+        if type(value) is str and len(value) <= _LONGEST_CACHED:
             return _named(name, value)
     keys = {name: item[name] if name in item else _default(schema, name) for name in schema.map_keys}
     keys = {name: value for name, value in keys.items() if name in item or value is not None}
@@ -172,9 +172,9 @@ def _keyed(schema: Array, item: Any) -> str:
     return of_key(keys)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def _named(key: str, value: str) -> str:
-    """The element of an item with one key. Remembered: a fleet has few names of conditions."""
+    """The element of an item with one key. Cached: a fleet has few names of conditions."""
     return of_key({key: value})
 
 
@@ -184,7 +184,7 @@ def _default(schema: Array, name: str) -> str | None:
 
 
 def identified(schema: Array, items: Any) -> Iterator[tuple[str, Any]]:
-    """The items with their elements; those without an identity are passed over, validation refuses them."""
+    """The items with their elements. Items without an identity are skipped: validation refuses them."""
     for item in items if isinstance(items, list) else ():
         try:
             yield element_of(schema, item), item
@@ -193,23 +193,23 @@ def identified(schema: Array, items: Any) -> Iterator[tuple[str, Any]]:
 
 
 def grouped(schema: Array, items: Any) -> dict[str, list[Any]]:
-    """The items by their elements. More than one for an element are duplicates, which old objects may have."""
+    """The items by their elements. Old objects may have duplicates: several items for one element."""
     groups: dict[str, list[Any]] = {}
     for element, item in identified(schema, items):
         groups.setdefault(element, []).append(item)
     return groups
 
 
-# The usual lists: items that are told apart by one text
+# The fast path: lists whose items are identified by one text
 
 ByElement = Callable[[Any], dict[str, Any] | None]
 
 
 def compile_by_element(schema: Array) -> ByElement:
-    """A function that has the items of a list by their elements; None where that is not simple, see ``grouped``.
+    """Compiles a function that returns the items of a list by their elements; None where only ``grouped`` can do it.
 
-    Simple are maps that all have the list's only key, and texts in a set, none of them twice. What is done with these
-    is the same for each, so that no code of ours has to run for each.
+    It handles maps that all have the list's only key, and texts in a set, without duplicates. No Python code runs for
+    each item.
     """
     if len(schema.map_keys) > 1:
         return lambda _items: None
@@ -232,8 +232,8 @@ def compile_by_element(schema: Array) -> ByElement:
 
 
 def _elements_of_texts(schema: Array) -> Callable[[str], str]:
-    """Remembered: a fleet has few names of conditions."""
-    keep = bounded_cache(_REMEMBERED, longest=_LONGEST_REMEMBERED)
+    """Cached: a fleet has few names of conditions."""
+    keep = bounded_cache(_CACHED, longest=_LONGEST_CACHED)
     if not schema.map_keys:
         return keep(of_value)
     (key,) = schema.map_keys

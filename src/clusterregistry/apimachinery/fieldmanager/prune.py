@@ -1,4 +1,9 @@
-"""Taking fields out of a value, or keeping nothing but them."""
+"""Removes the fields that a manager gives up when it applies less than before.
+
+A field is removed if the manager applied it before and no entry has it now. The struct that held it is removed too,
+unless something else is left in there. A field that never had a manager stays. ``Pruning`` has three steps, the second
+of which is repeated for each version with entries.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +24,54 @@ from clusterregistry.apimachinery.fieldmanager.to_field_set import Owned
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
+Object = dict[str, Any]
+
+
+class Version(NamedTuple):
+    """One version of a kind: its schema, and the function from an object to its fields."""
+
+    schema: schemas.Object
+    owned: Owned
+
+
+class Pruning:
+    """Finds the fields to prune from an object, given those that its manager applied before."""
+
+    def __init__(self, version: Version, merged: Object, before: Fields) -> None:
+        self._version = version
+        self._merged = merged
+        self._before = with_structs(before, version.schema)
+        # No other field can be pruned, so no other is looked at.
+        self._parts = frozenset(element.removeprefix(FIELD) for element in before)
+        self._everything = self._fields(version, merged)
+
+    def without(self) -> Object:
+        """Step 1: the merged object without all that was applied before."""
+        return remove(self._version.schema, self._merged, self._before) or {}
+
+    def with_owned(self, version: Version, merged: Object, pruned: Object, owned_now: Fields) -> Object:
+        """Step 2: the pruned object with all fields of entries put back, in the given version."""
+        everything = self._everything if merged is self._merged else self._fields(version, merged)
+        kept = union(self._fields(version, pruned), with_structs(owned_now, version.schema))
+        return remove(version.schema, merged, difference(everything, kept)) or {}
+
+    def given_up(self, pruned: Object) -> Fields:
+        """Step 3: the fields to remove from the merged object: applied before, and absent from the pruned one."""
+        return intersection(difference(self._everything, self._fields(self._version, pruned)), self._before)
+
+    def _fields(self, version: Version, obj: Object) -> Fields:
+        if version.schema is self._version.schema:
+            obj = {name: value for name, value in obj.items() if name in self._parts}
+        return with_structs(version.owned(obj), version.schema)
+
+
+# Removal
+
 
 def remove(schema: Schema | None, value: Any, fields: Fields) -> Any:
-    """The value without these fields. What is not concerned is shared.
+    """The value without these fields. Shares all other parts.
 
-    A container of which nothing is left, and which is not among the fields itself, is None.
+    A struct, map or list of which nothing is left, and which is not one of the fields itself, becomes None.
     """
     if is_atomic(schema):
         return None
@@ -64,7 +112,7 @@ def _node(schema: Array, item: Any, fields: Fields) -> Fields | None:
 
 
 def empties_for_nulls(schema: Schema | None, value: Any) -> Any:
-    """The value with ``{}`` and ``[]`` where ``remove`` has left nothing: converters need not expect null."""
+    """The value with ``{}`` and ``[]`` for the nulls that ``remove`` left: converters need not handle null."""
     if value is None:
         return [] if type(schema) is Array else {} if type(schema) in (schemas.Object, schemas.Map) else None
     if type(value) is dict:
@@ -73,48 +121,7 @@ def empties_for_nulls(schema: Schema | None, value: Any) -> Any:
 
 
 def nulls_for_empties(value: Any) -> Any:
-    """The way back, after conversion."""
+    """Reverts ``empties_for_nulls`` after a conversion."""
     if type(value) is dict:
         return {name: nulls_for_empties(part) for name, part in value.items()} or None
     return None if value == [] else value
-
-
-Object = dict[str, Any]
-
-
-class Version(NamedTuple):
-    """One version of a kind: its schema, and what an object in it claims."""
-
-    schema: schemas.Object
-    owned: Owned
-
-
-class Pruning:
-    """Finds what to prune of an object, given the fields that its manager applied before."""
-
-    def __init__(self, version: Version, merged: Object, before: Fields) -> None:
-        self._version = version
-        self._merged = merged
-        self._before = with_structs(before, version.schema)
-        # Nothing else can go, so nothing else is looked at.
-        self._parts = frozenset(element.removeprefix(FIELD) for element in before)
-        self._everything = self._fields(version, merged)
-
-    def without(self) -> Object:
-        """The merged object without all that was applied before."""
-        return remove(self._version.schema, self._merged, self._before) or {}
-
-    def with_owned(self, version: Version, merged: Object, pruned: Object, owned_now: Fields) -> Object:
-        """The pruned object with what is owned now back in it, all in the given version."""
-        everything = self._everything if merged is self._merged else self._fields(version, merged)
-        kept = union(self._fields(version, pruned), with_structs(owned_now, version.schema))
-        return remove(version.schema, merged, difference(everything, kept)) or {}
-
-    def given_up(self, pruned: Object) -> Fields:
-        """The fields to remove from the merged object: the pruned one lacks them and they were applied before."""
-        return intersection(difference(self._everything, self._fields(self._version, pruned)), self._before)
-
-    def _fields(self, version: Version, obj: Object) -> Fields:
-        if version.schema is self._version.schema:
-            obj = {name: value for name, value in obj.items() if name in self._parts}
-        return with_structs(version.owned(obj), version.schema)

@@ -17,33 +17,6 @@ from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Level
 from clusterregistry.apiserver.audit.trail import TOO_LARGE, Event, Trail, decoded, without_managed_fields
 from clusterregistry.apiserver.authn.user import User
 
-_MOST = 32
-"""Proxies that are named at most: the header is the client's, and so is its length."""
-
-
-def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
-    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which anybody can forge, then the peer's.
-
-    What is no IP address is left out. The peer's is not repeated when the last proxy has named it.
-    """
-    if not forwarded_for and not real_ip:
-        return [peer] if peer else []
-    found = [address for part in forwarded_for.split(",", _MOST)[:_MOST] if (address := _address(part))]
-    real = _address(real_ip)
-    if real and real not in found:
-        found.append(real)
-    if peer and found[-1:] != [peer]:
-        found.append(peer)
-    return found
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text.strip()))
-    except ValueError:
-        return ""
-
-
 _GO_KEEPS = "/$&+,:;=@~"
 """What Go leaves as it is in a path, beside letters, digits and ``-_.~``."""
 
@@ -209,3 +182,32 @@ def _second(whole: int) -> str:
 
 def _encoded(fields: Fields) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+# Source addresses
+
+_MOST_PROXIES = 32
+"""The most proxies in an event: the client chooses the length of the header."""
+
+
+def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
+    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which anybody can forge, then the peer's.
+
+    What is no IP address is left out. The peer's is not repeated when the last proxy has named it.
+    """
+    if not forwarded_for and not real_ip:
+        return [peer] if peer else []
+    found = [address for part in forwarded_for.split(",", _MOST_PROXIES)[:_MOST_PROXIES] if (address := _address(part))]
+    real = _address(real_ip)
+    if real and real not in found:
+        found.append(real)
+    if peer and found[-1:] != [peer]:
+        found.append(peer)
+    return found
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        return ""

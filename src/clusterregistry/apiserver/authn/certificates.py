@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apiserver.authn.interface import CredentialRefused
+from clusterregistry.apiserver.http.transport import MAX_CHAIN
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -23,8 +24,6 @@ T = TypeVar("T")
 Chain = tuple[bytes, ...]
 
 MAX_REMEMBERED = 4096
-MAX_CHAIN = 10
-"""Certificates of one client that are looked at: its own, and those between it and an authority. More are ignored."""
 
 REFUSED_SECONDS = 60.0
 """How long a refusal stands before a certificate is looked at again: it may not have been valid yet."""

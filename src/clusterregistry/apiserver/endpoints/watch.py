@@ -17,16 +17,17 @@ import orjson
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints.encoding import JSON_TYPE as JSON
 from clusterregistry.apiserver.endpoints.negotiation import Representation
 from clusterregistry.apiserver.endpoints.options import list_options
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
+from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
 from clusterregistry.apiserver.registry.broadcaster import ADDED, UnfilteredFeed
 from clusterregistry.apiserver.registry.errors import api_error, watch_error
 from clusterregistry.apiserver.registry.filtered import FilteredFeed
 from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
-from clusterregistry.apiserver.registry.watcher import Feed, Frame, Outlet, Watcher
+from clusterregistry.apiserver.registry.watcher import Feed, Frame, Watcher
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event
 
@@ -48,7 +49,7 @@ class WatchSettings:
 
 async def watch(scope: RequestScope, request: Request, settings: WatchSettings) -> Answer:
     """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
-    representation = negotiation.watch_representation(request.header("accept"))
+    representation = negotiation.negotiate_watch(request)
     include = request.query.first("includeObject")
     options = list_options(request.query, watch=True)
     options.visible = request.visible

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from clusterregistry.apiserver.http.response import Outlet
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
 
 Frame = tuple[int, bytes]
@@ -175,13 +176,3 @@ class Batch:
         """Whether it may be written directly. Computed here, and not for each client."""
         self.on_the_wire: bytes | None = None
         """The same as an outlet sends it: the first outlet that needs it makes it for all."""
-
-
-class Outlet(Protocol):
-    """The body of one streamed response."""
-
-    async def send(self, data: bytes) -> None:
-        """Writes, after waiting for a client that has to catch up; does nothing once the client has left."""
-
-    def offer(self, batch: Batch) -> bool:
-        """Writes without waiting, or returns False where it would have to wait."""

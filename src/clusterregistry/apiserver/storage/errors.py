@@ -15,6 +15,8 @@ Exceptions of an engine (``sqlite3.Error``, gRPC's ``RpcError``) never leave thi
 
 from __future__ import annotations
 
+from clusterregistry.apimachinery.operator_error import OperatorError
+
 
 class StorageError(Exception):
     """Base class of all exceptions of a store."""
@@ -66,9 +68,8 @@ class CorruptObject(StorageError):
         self.key, self.revision, self.reason = key, revision, reason
 
 
-class StorageUnavailable(StorageError):
+class StorageUnavailable(StorageError, OperatorError):
     """The message gives the reason; ``remedy``, if any, what an operator can do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
-        super().__init__(message)
-        self.remedy = remedy
+        super().__init__(message, remedy=remedy)

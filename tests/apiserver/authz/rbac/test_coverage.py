@@ -13,7 +13,7 @@ def covered(wanted: Rule, *held: Rule) -> bool:
     return not not_covered([wanted], held=held)
 
 
-def test_what_one_holds_is_covered() -> None:
+def test_rights_are_covered_by_one_rule() -> None:
     assert covered(a_rule("get list"), a_rule("list"), a_rule("get"))
     assert not covered(a_rule("get list"), a_rule("list"))
     assert covered(a_rule("get"), a_rule("*", "*", group="*"))
@@ -63,7 +63,7 @@ def test_the_message_lists_what_is_missing_with_verbs_together() -> None:
     assert described(Rule()) == "{}"
 
 
-def test_the_message_tells_of_roles_that_could_not_be_found() -> None:
+def test_the_message_names_the_roles_that_are_missing() -> None:
     problems = [f'clusterrole.rbac.authorization.k8s.io "{name}" not found' for name in ("one", "two")]
     one, two = (
         'clusterroles.rbac.authorization.k8s.io "one" not found',
@@ -84,7 +84,7 @@ RULES = st.one_of(  # validation lets no rule pass that has both
 
 
 @given(st.lists(RULES, max_size=4))
-def test_everybody_may_give_what_they_have(held: list[Rule]) -> None:
+def test_rules_cover_themselves(held: list[Rule]) -> None:
     assert not_covered(held, held=held) == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.endpoints.request_scope import field_managers
-from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter
+from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWriter
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
@@ -17,6 +17,9 @@ from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import presented
+from clusterregistry.registry.cluster import cluster_resource
+
+DEFAULTS = Defaults(manager="clusterregistry", resources=[cluster_resource("off")])
 
 NOW = "2026-01-02T03:04:05Z"
 
@@ -45,5 +48,8 @@ async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
 @asynccontextmanager
 async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Keepers]:
     """One server's worth of upkeep."""
-    async with keepers(storage) as kept, run_controllers(policy, roles=kept.roles, bindings=kept.bindings):
+    async with (
+        keepers(storage) as kept,
+        run_controllers(policy, roles=kept.roles, bindings=kept.bindings, defaults=DEFAULTS),
+    ):
         yield kept

@@ -63,7 +63,7 @@ async def test_a_server_starts_and_writes_the_roles_later(
     storage.refuses, policy = refusal, Policy()
     async with replica(storage, policy) as kept:
         assert await kept.roles.seen() == {}
-        assert policy.grants(ANONYMOUS_USER).decision(READY).allowed
+        assert policy.grants(ANONYMOUS_USER).decide(READY).allowed
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
         storage.refuses = None
         view = f"{kept.roles.store.prefix}view"
@@ -76,7 +76,7 @@ async def test_what_somebody_made_of_a_default_role_counts_when_it_cannot_be_rep
         await kept.roles.change("system:public-info-viewer", lambda old: {**old, "rules": None}, manager="test")
     storage.refuses, policy = _full, Policy()
     async with replica(storage, policy):
-        assert not policy.grants(ANONYMOUS_USER).decision(READY).allowed
+        assert not policy.grants(ANONYMOUS_USER).decide(READY).allowed
 
 
 async def test_aggregation_goes_on_after_a_failure(storage: ReadOnly) -> None:

@@ -11,6 +11,7 @@ import pytest
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes
 from clusterregistry.apiserver.authz.rbac.policy import Policy
+from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults
 from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_informer
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
@@ -41,7 +42,7 @@ async def put(kept: Keepers, obj: dict[str, Any]) -> None:
 
 
 def allowed(policy: Policy) -> bool:
-    return policy.grants(JANE).decision(GET).allowed
+    return policy.grants(JANE).decide(GET).allowed
 
 
 BAD_ROLE = role("bad") | {"rules": 5}
@@ -54,7 +55,7 @@ async def test_bad_objects_that_are_there_are_named_and_the_others_count(
     for obj in (BAD_ROLE, BAD_BINDING, role("reader", rule("get")), binding("reader", "reader", User="jane")):
         await put(kept, obj)
     policy = Policy()
-    end = await run_policy_informer(policy, roles=kept.roles.store, bindings=kept.bindings.store)
+    end = await run_policy_informer(policy, roles=kept.roles.store, bindings=kept.bindings.store, defaults=Defaults())
     assert allowed(policy)
     assert f"{kept.roles.store.prefix}bad" in caplog.text
     assert f"{kept.bindings.store.prefix}bad" in caplog.text
@@ -63,7 +64,7 @@ async def test_bad_objects_that_are_there_are_named_and_the_others_count(
 
 async def test_an_object_that_becomes_bad_gives_nothing_any_longer(kept: Keepers) -> None:
     policy = Policy()
-    end = await run_policy_informer(policy, roles=kept.roles.store, bindings=kept.bindings.store)
+    end = await run_policy_informer(policy, roles=kept.roles.store, bindings=kept.bindings.store, defaults=Defaults())
     for obj in (role("reader", rule("get")), binding("reader", "reader", User="jane")):
         await put(kept, obj)
     assert allowed(policy)

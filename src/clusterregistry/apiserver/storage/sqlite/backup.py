@@ -79,7 +79,7 @@ _PAGES = 1000
 """Pages copied at a time, about 4 MB: in between, progress is reported and Ctrl-C is handled."""
 
 _SOURCE_ERRORS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-DAMAGED = "nothing was written; `clusterregistry storage check FILE` tells more. Use an older backup of it"
+DAMAGED = "nothing was written; `storage check FILE` tells more. Use an older backup of it"
 
 _BESIDE = ("", "-wal", "-shm", ".lock")
 """The suffixes of the files of a database."""

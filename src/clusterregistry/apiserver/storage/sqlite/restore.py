@@ -25,8 +25,8 @@ from clusterregistry.apiserver.storage.sqlite.integrity import Progress
 Check = Callable[[Path], Iterator[str]]
 """Returns the problems of a database: ``integrity.problems``."""
 
-_ANOTHER = "nothing was changed; use another backup. `clusterregistry storage check FILE` tells more about this one"
-_NO_BACKUP = "nothing was changed; name a file that `clusterregistry storage backup` has made"
+_ANOTHER = "nothing was changed; use another backup. `storage check FILE` tells more about this one"
+_NO_BACKUP = "nothing was changed; name a file that `storage backup` has made"
 _REMEDIES = {RESTORE: _ANOTHER, DAMAGED: _ANOTHER, REPLACE: _NO_BACKUP}
 """Replaces the remedy "restore a backup", which does not help during a restore."""
 

@@ -48,7 +48,7 @@ async def test_the_headers_of_a_request_are_those_of_grpc() -> None:
         ":scheme": "http",
         ":path": PATH,
         "content-type": "application/grpc",
-        "user-agent": "clusterregistry",
+        "user-agent": "apiserver",
         "te": "trailers",
         "grpc-timeout": "1500m",
         "key": "value",

@@ -83,11 +83,11 @@ def test_text_is_quoted_as_go_quotes_it(text: str, shown: str) -> None:
     assert quoted(text) == shown
 
 
-def test_what_nobody_could_decide_is_no_refusal() -> None:
-    error = forbidden(attributes(name="a"), Decision(Verdict.DENY, "nobody is there", undecided=True))
+def test_a_request_without_a_decision_is_a_503() -> None:
+    error = forbidden(attributes(name="a"), Decision(Verdict.DENY, "no answer", undecided=True))
     assert (error.status["code"], error.status["reason"]) == (503, "ServiceUnavailable")
     assert error.status["message"] == (
         'it cannot be decided now whether User "nobody" may list resource "things" in API group "example.com" '
-        "at the cluster scope: nobody is there"
+        "at the cluster scope: no answer"
     )
     assert error.retry_after == 1
