@@ -30,7 +30,7 @@ DOCUMENTED = [
     "authorization",
     "timeout",
 ]
-"""Outermost first. Whoever changes this changes what the filters may rely on."""
+"""Outermost first. Filters rely on this order."""
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -1,4 +1,4 @@
-"""Acting as somebody else: who may, and who one is then."""
+"""Impersonation: who may impersonate, and which user the request then has."""
 
 from __future__ import annotations
 
