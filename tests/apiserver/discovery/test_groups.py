@@ -85,7 +85,7 @@ def test_a_version_lists_the_resources_that_have_it_and_no_status_where_there_is
 
 
 @pytest.mark.parametrize(("group", "version"), [(GROUP, "v9"), ("nope.example.com", "v1"), ("cars.example.org", "v1")])
-def test_what_is_not_served_is_none(group: str, version: str) -> None:
+def test_an_unknown_group_or_version_is_none(group: str, version: str) -> None:
     assert groups.api_resource_list(RESOURCES, group=group, version=version) is None
 
 

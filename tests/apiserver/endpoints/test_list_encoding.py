@@ -139,7 +139,7 @@ async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, 
         assert age.endswith(("y", "d"))
 
 
-async def test_a_table_stays_as_it_was_measured_when_another_version_is_asked_for_meanwhile() -> None:
+async def test_a_table_keeps_its_size_while_another_version_is_listed() -> None:
     """The rows that are kept with objects are those of the last version that somebody asked for."""
     found, table = clusters(600), Representation(kind=TABLE, version="v1")
     other = dataclasses.replace(STORED.versions[0], name="v2", columns=STORED.versions[0].columns[:2])

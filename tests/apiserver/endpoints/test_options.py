@@ -81,7 +81,7 @@ def test_delete_options() -> None:
 def manager(user_agent: bytes | None, *, asked: str = "") -> str:
     request = BareRequest()
     if user_agent is not None:
-        request._headers["user-agent"] = user_agent.decode("latin-1")
+        request.headers["user-agent"] = user_agent.decode("latin-1")
     return manager_name(request, WriteOptions(field_manager=asked))
 
 

@@ -82,7 +82,7 @@ def test_a_serving_certificate_is_no_client_certificate(program: Program) -> Non
             return
 
 
-def test_the_server_proves_who_it_is(program: Program) -> None:
+def test_the_server_has_a_certificate_of_its_authority(program: Program) -> None:
     with program.client(ssl.create_default_context()) as client, pytest.raises(ssl.SSLCertVerificationError):
         client.get("/healthz")
 

@@ -92,10 +92,10 @@ def read(pieces: list[bytes], known: HeadCache[IncomingRequest] | None = None) -
         parser.feed(piece)
         while parser.requests:
             request = parser.requests.popleft()
-            head = (request.method, request.path, request.query_string, request._headers, request._repeated)
+            head = (request.method, request.path, request.query_string, request.headers, request._repeated)
             body = (b"".join(request._pieces), request.is_complete, request.is_broken)
             seen.append((*map(repr, head), *body, request.keep_alive, request.takes_chunks))
-            request._headers.clear()
+            request.headers.clear()
             parser.resume()
         seen.append((parser.refusal, parser.in_head, parser.between_messages))
     return seen

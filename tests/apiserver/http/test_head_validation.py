@@ -137,7 +137,7 @@ def test_a_bad_head_is_never_cached(status: int, bad: str) -> None:
 async def test_the_refusal_is_the_last_response_on_a_connection(name: str) -> None:
     status, bad = REFUSED[name]
     async with serving(path) as served, await served.connect() as client:
-        client.say(get("/first") + bad + get("/hidden"))
+        client.send(get("/first") + bad + get("/hidden"))
         head, content = await client.answer()
         assert (head[:12], content) == (b"HTTP/1.1 200", b"/first")
         refusal = await client.everything()
@@ -148,7 +148,7 @@ async def test_the_refusal_is_the_last_response_on_a_connection(name: str) -> No
 
 async def test_the_response_names_a_refused_encoding() -> None:
     async with serving(path) as served, await served.connect() as client:
-        client.say(REFUSED["an encoding within chunks"][1])
+        client.send(REFUSED["an encoding within chunks"][1])
         assert (await client.everything()).endswith(b"\r\n\r\nUnsupported transfer encoding")
 
 
