@@ -30,6 +30,7 @@ import uvloop
 import clusterregistry
 from benchmarks.objects import API_VERSION, APPLY_PATCH, JSON, MERGE_PATCH, PATH, cluster
 from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.options import load
 from clusterregistry.registry.product import PRODUCT
@@ -128,13 +129,13 @@ async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
     )
     async with app.build(options, PRODUCT) as server:
         listening = socket.create_server(("127.0.0.1", 0))
-        web = HttpServer(server.handler)
+        web = HttpServer(server.handler, ServedRequest)
         await web.listen(listening, contexts()[0])
         try:
             yield MeasuredServer(listening.getsockname()[1])
         finally:
             server.end_watches()
-            web.end()
+            web.abort()
 
 
 def prepare(client: Client) -> None:

@@ -23,6 +23,7 @@ from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.fd_limit import connection_limit
 from clusterregistry.apiserver.gc_tuning import run_full_collections, trim_malloc, tune_collector
 from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
@@ -91,7 +92,8 @@ async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHo
         hooks.prepare()
         tls = _load_tls(options)
         update_authorities(server.trust, tls.loaded)
-        http = HttpServer(server.handler, max_connections=connection_limit(options.limits.max_connections))
+        connections = connection_limit(options.limits.max_connections)
+        http = HttpServer(server.handler, ServedRequest, max_connections=connections)
         await http.listen(listening, tls.context)
         tune_collector()
         for work in _upkeep(options, server, tls, hooks):
@@ -135,7 +137,7 @@ class _Stop:
 
     options: CompletedOptions
     server: Server
-    http: HttpServer
+    http: HttpServer[ServedRequest]
     manager: ServiceManager
     _due: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -143,7 +145,7 @@ class _Stop:
         """Begins the stop. A second call ends the requests under way."""
         if self.server.stopping.requested:
             _log.info("stopping at once")
-            self.http.end()
+            self.http.abort()
             self._due.set()
             return
         _log.info("stopping: watches end, requests under way finish")

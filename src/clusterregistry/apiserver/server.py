@@ -19,12 +19,12 @@ from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.client_ca import ClientAuthorities, client_authorities
+from clusterregistry.apiserver.endpoints.request import Handler
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope, field_managers
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review_scope
 from clusterregistry.apiserver.endpoints.watch import WatchSettings
+from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import chain
-from clusterregistry.apiserver.filters.in_flight import FairQueue
-from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.options import CompletedOptions

@@ -15,11 +15,10 @@ from urllib.parse import unquote
 
 from clusterregistry.apiserver import resource_storage
 from clusterregistry.apiserver import server as app
-from clusterregistry.apiserver.filters.interface import Handler, answered
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.http import response
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.response import resolve
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.registry.watcher import Batch
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
@@ -166,7 +165,7 @@ class _Call(Request):
 
     async def made_to(self, handler: Handler) -> None:
         try:
-            await self._take(await answered(handler(self)))
+            await self._take(await resolve(handler(self)))
         finally:
             self.answered.put(self.status)
             self.pieces.put(None)
@@ -191,7 +190,7 @@ class _Call(Request):
         if not self.left.is_set():
             self.pieces.put(data)
 
-    def offer(self, batch: Batch) -> bool:
+    def offer(self, batch: response.SharedPiece) -> bool:
         if not self.reading.is_set() or self.left.is_set():
             return False
         self.pieces.put(batch.data)

@@ -730,7 +730,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
 def test_an_etcd_that_does_not_answer_is_reported_with_a_remedy(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.endpoints.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.client.PATIENCE_SECONDS", 0.2)
     assert main(["storage", "copy", f"--data-dir={data}", "--to=etcd:127.0.0.1:1"], {}) == 3
     error = capsys.readouterr().err
     assert "etcd at 127.0.0.1:1" in error

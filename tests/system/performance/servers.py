@@ -16,6 +16,7 @@ from typing import Any
 import uvloop
 
 from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
@@ -119,13 +120,13 @@ async def _serve(directory: Path, tracer: Tracer, *, ready: Future[CountedServer
 @contextlib.asynccontextmanager
 async def _listening(server: app.Server) -> AsyncIterator[int]:
     listening = socket.create_server(("127.0.0.1", 0))
-    http = HttpServer(server.handler)
+    http = HttpServer(server.handler, ServedRequest)
     await http.listen(listening, contexts()[0])
-    http._ticking.cancel()  # its clock, which is no part of any request, would be counted now and then
+    http._ticker.cancel()  # its clock, which is no part of any request, would be counted now and then
     try:
         yield listening.getsockname()[1]
     finally:
-        http.end()
+        http.abort()
 
 
 def fill(directory: Path, count: int) -> None:

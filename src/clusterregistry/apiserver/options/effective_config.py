@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clusterregistry import __version__
 from clusterregistry.apiserver.options.completion import CompletedOptions
 from clusterregistry.apiserver.options.groups import Options, by_group
 from clusterregistry.cli.options.field import Option, OptionSet
@@ -21,11 +20,18 @@ _PLAIN = re.compile(r"(?!null$)[A-Za-z0-9/_.][A-Za-z0-9/_.-]*", re.ASCII)
 _COLUMN = 44
 
 
-def render(resolved: Resolved[Options], completed: CompletedOptions, known: OptionSet[Options], *, command: str) -> str:
+def render(
+    resolved: Resolved[Options],
+    completed: CompletedOptions,
+    known: OptionSet[Options],
+    *,
+    command: str,
+    version: str,
+) -> str:
     """Renders the whole file. ``resolved`` are the values as given, ``completed`` those in effect."""
     in_effect = _in_effect(completed)
     lines = [
-        f"# The configuration in effect for `{known.program} {command}` (v{__version__}); --config takes this file.",
+        f"# The configuration in effect for `{known.program} {command}` (v{version}); --config takes this file.",
         "# Behind each value stands where it comes from. What is commented out is not set.",
     ]
     for name, options in by_group(known, aggregated=completed.host is not None).items():

@@ -108,7 +108,7 @@ class Store:
         )
         return [serving, *clients]
 
-    # The record ------------------------------------------------------------------------------------------------
+    # The record
 
     def _recorded(self, name: str, digest: str) -> Facts | None:
         facts = self.record.facts.get(name)
@@ -125,7 +125,7 @@ class Store:
         # The CA counts in: a leaf that was fine under another CA is foreign under this one.
         return files.digest(files.read(leaf.certificate), files.read(leaf.key), files.read(self.layout.ca_certificate))
 
-    # The authority ---------------------------------------------------------------------------------------------
+    # The authority
 
     @property
     def ca_remedy(self) -> str:
@@ -185,7 +185,7 @@ class Store:
         key = certificates.key(self.layout.ca_key, private, remedy=self.ca_remedy)
         return certificates.Authority(held, key)
 
-    # The leaves ------------------------------------------------------------------------------------------------
+    # The leaves
 
     def _ensure_leaf(self, leaf: Leaf) -> None:
         if files.read(leaf.certificate) is None:

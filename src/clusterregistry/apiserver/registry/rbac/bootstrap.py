@@ -23,7 +23,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
 from clusterregistry.apiserver.authz.rbac.rules import Rule, rules_from_wire
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.resource import Resource
-from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.registry.store import Store, UpdateRequest
 from clusterregistry.apiserver.storage.object_bytes import decoded, name_of
 
 Object = dict[str, Any]
@@ -230,7 +230,8 @@ class ServerWriter:
             self.field_manager.record_update(old, obj, manager=manager)
             return obj
 
-        await self.store.update(name, changed, strategy=self.store.resource.strategy, dry_run=False, warn=_unheard)
+        request = UpdateRequest(change=changed, strategy=self.store.resource.strategy, warn=_unheard)
+        await self.store.update(name, request)
 
     async def delete(self, name: str) -> None:
         await self.store.delete(name, DeleteOptions())
