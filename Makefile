@@ -91,6 +91,8 @@ lint: setup ## Check style, types, layers and spelling
 	$(BIN)/lint-imports
 	@echo "==> Spelling"
 	$(BIN)/codespell
+	@echo "==> Words that docs/architecture/glossary.md replaces"
+	@$(BIN)/python -m tools.glossary
 
 .PHONY: format
 format: setup ## Format the code and apply automatic fixes

@@ -29,8 +29,10 @@ OTHER_CLUSTERS = re.compile(
     r"|[a-z-]*cluster-[a-z-]+|initial-cluster",  # flags of other programs
     re.IGNORECASE,
 )
-KUBECONFIG = re.compile(r"kubeconfig|webhooks/(config_file|errors)|options/webhooks|client/|hostcluster/|cli/help_text")
-"""Modules about kubeconfigs, which have clusters, and about the host cluster."""
+KUBECONFIG = re.compile(
+    r"kubeconfig|storage/etcd/|webhooks/(config_file|errors)|options/webhooks|client/|hostcluster/|cli/help_text"
+)
+"""Modules about kubeconfigs, which have clusters, about clusters of etcd, and about the host cluster."""
 
 
 def words(path: Path) -> Iterator[tuple[int, str]]:

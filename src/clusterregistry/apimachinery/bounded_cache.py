@@ -39,7 +39,7 @@ def bounded_cache(
 ) -> Callable[[Callable[[_SizedKey], _Value]], Callable[[_SizedKey], _Value]]:
     """Decorates a function of one text, bytes or tuple: caches up to ``most`` results.
 
-    The result for a key of more than ``longest`` characters, bytes or items is computed anew each time.
+    The result for a key of more than ``longest`` characters, bytes or items is computed each time.
     """
 
     def wrap(function: Callable[[_SizedKey], _Value]) -> Callable[[_SizedKey], _Value]:

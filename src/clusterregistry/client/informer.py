@@ -2,7 +2,7 @@
 
 The first state comes as a stream of events (``sendInitialEvents``) where the server can do so, else as pages of a list.
 Afterwards a watch goes on from the last resource version, over ends of connections and restarts of the server, until
-the server has forgotten that version (410): then everything is listed anew, and handlers see what changed meanwhile.
+the server has forgotten that version (410): then everything is listed again, and handlers see what changed meanwhile.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Informer:
         self.last_error = error
         if isinstance(error, errors.GoneError):
             self.resource_version = ""
-            _log.info("%s: the server has forgotten the resource version, listing anew", self._resource.path())
+            _log.info("%s: the server has forgotten the resource version, listing again", self._resource.path())
         else:
             _log.warning("%s cannot be watched: %s", self._resource.path(), error)
 

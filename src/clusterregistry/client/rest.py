@@ -300,7 +300,7 @@ class ResourceClient:
     async def list_all(
         self, options: ListOptions | None = None, *, page_size: int = PAGE_SIZE, max_items: int = MAX_ITEMS
     ) -> Object:
-        """All pages as one list, of one version: anew in one page when the pages expire. Raises LimitError."""
+        """All pages as one list, of one version: again in one page when the pages expire. Raises LimitError."""
         try:
             return await self._all_pages(options, page_size=page_size, max_items=max_items)
         except errors.GoneError:

@@ -1,7 +1,7 @@
 """Watches: the events of one connection, and a watch that resumes where the last one ended.
 
 ``watch`` is one connection until the server ends it. ``RetryWatcher`` goes on from the last resource version for as
-long as the server has it, as client-go's does. A 410 is a GoneError: the caller lists anew. ``informer`` does all of
+long as the server has it, as client-go's does. A 410 is a GoneError: the caller lists again. ``informer`` does all of
 this.
 """
 

@@ -1,4 +1,4 @@
-"""The objects of a resource that a user may see, evaluated anew whenever rights change."""
+"""The objects of a resource that a user may see, evaluated again whenever rights change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Visibility:
         """The names that the user may see now; None: all.
 
         Never waits. If the decision needs a call to another server, the last decision counts until rights change, and
-        single names from then on; the next request of the user is authorized anew.
+        single names from then on; the next request of the user is authorized again.
         """
         decision = self._authorizer.authorize(self._attributes)
         if not isinstance(decision, Decision) or decision.undecided:

@@ -151,7 +151,7 @@ class _Session:
             due = loop.time() >= bookmark_at
             if due:
                 bookmark_at = _next_bookmark(loop.time(), deadline)
-            # A client who comes from another replica may know more than this one has heard of.
+            # A client who comes from another replica may know a newer revision than this one.
             known = coming.revision >= seen and not watcher.ended
             if known and (due or coming.unmarked) and self._options.allow_watch_bookmarks:
                 await self._send_bookmark(outlet, coming.revision)

@@ -69,7 +69,7 @@ class Edition(NamedTuple):
 class LazyBody:
     """A body whose pieces are made while they are sent, so that a large one is never in memory as a whole.
 
-    Each iteration makes the same pieces anew.
+    Each iteration makes the same pieces again.
     """
 
     __slots__ = ("_make", "edition", "length")

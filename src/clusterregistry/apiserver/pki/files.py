@@ -176,7 +176,7 @@ class Facts:
 class Record:
     """Facts by name (``ca``, ``serving``, ``admin``), and the digest of the generated kubeconfig.
 
-    A start reads the record instead of parsing certificates. A missing or damaged record is made anew.
+    A start reads the record instead of parsing certificates. A missing or damaged record is written again.
     """
 
     facts: Mapping[str, Facts] = field(default_factory=dict)

@@ -77,7 +77,7 @@ class LiveTls:
         self.context = self._listening_context()
 
     def trust_also(self, further: FurtherAuthorities) -> None:
-        """Replaces the further authorities, those from no file. Sets ``loaded`` anew.
+        """Replaces the further authorities, those from no file. Sets ``loaded`` again.
 
         Raises CertificateError for invalid ones; then the former ones stay.
         """

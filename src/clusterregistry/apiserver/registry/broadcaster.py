@@ -163,7 +163,7 @@ class UnfilteredFeed:
         self._end_if_filtered()
 
     def _end_if_filtered(self) -> None:
-        """Ends the watch of a client that no longer sees all objects; its next request is authorized anew."""
+        """Ends the watch of a client that no longer sees all objects; its next request is authorized again."""
         if self._options.visible.names() is not None:
             self.watcher.end()
 

@@ -45,7 +45,7 @@ class StorageCodec:
     def decode(self, kv: KeyValue) -> KeyValue:
         """A stored object as it is served. Raises CorruptObject.
 
-        A valid object in another form (other spaces, another order of keys) is encoded anew, and fields that the schema
+        A valid object in another form (other spaces, another order of keys) is encoded again, and fields that the schema
         does not have are dropped, as kube-apiserver does when it reads.
         """
         try:

@@ -43,7 +43,7 @@ _DISCOVERY_PATHS = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/
 _MONITORED_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"]
 
 _ATTEMPTS = 100
-"""Another program would have to delete and create an object anew each time."""
+"""Another program would have to delete and create an object each time."""
 
 _log = logging.getLogger(__name__)
 

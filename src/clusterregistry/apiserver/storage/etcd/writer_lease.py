@@ -29,8 +29,9 @@ from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, Clien
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, KeyRange
 
-_LEASE_KEY, _HANDOVER_KEY = INTERNAL + "writer-lease", INTERNAL + "handover-request"
-"""All replicas must use the same names: with others they would not exclude each other's writes."""
+_LEASE_KEY, _HANDOVER_KEY = INTERNAL + "claim", INTERNAL + "wish"  # glossary: stored names
+"""All replicas must use the same names, those of earlier releases too: with others they would not exclude each other's
+writes."""
 
 _LEASE_SECONDS = 3
 """How long the lease outlives its process, and how long other replicas may then have to wait. etcd may extend it."""
