@@ -29,10 +29,9 @@ from clusterregistry.apiserver.authz import modes
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.endpoints.request import Handler, Request
+from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
-from clusterregistry.apiserver.filters.in_flight import FairQueue
-from clusterregistry.apiserver.filters.interface import Handler
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Response
 from clusterregistry.apiserver.metrics import RequestMetrics
 

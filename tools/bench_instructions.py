@@ -30,10 +30,10 @@ import uvloop
 from benchmarks import objects
 from benchmarks.objects import APPLY_PATCH, JSON, MERGE_PATCH, PATH, name_of
 from clusterregistry.apiserver import server as app
-from clusterregistry.apiserver.filters.interface import Handler, answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Response
+from clusterregistry.apiserver.endpoints.request import Handler, Request
+from clusterregistry.apiserver.http.response import Response, resolve
 from clusterregistry.apiserver.options import load
+from clusterregistry.registry.product import PRODUCT
 
 PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply")
 CLUSTERS = 100
@@ -58,7 +58,7 @@ class _Call(Request):
         super().__init__(method=method, path=path, query_string=query, headers=headers)
         self._body = body
 
-    def cached_body(self) -> bytes:
+    def take_buffered_body(self) -> bytes:
         return self._body
 
     async def read_body(self) -> tuple[bytes, bool]:
@@ -126,7 +126,7 @@ PREPARED: dict[str, Prepare] = dict(zip(PATHS, _CALLS, strict=True))
 
 async def _asked(handler: Handler, call: _Call) -> list[bytes]:
     """The pieces of the answer, as they are written to a socket."""
-    answer = await answered(handler(call))
+    answer = await resolve(handler(call))
     if not isinstance(answer, Response) or answer.status >= 400:  # noqa: PLR2004 - 4xx and 5xx
         raise SystemExit(f"{call.method} {call.path} was answered with {answer.status}")
     return list(answer.body)
@@ -146,7 +146,8 @@ async def _counted(path: str, directory: Path) -> None:
     """What runs under valgrind."""
     tokens = directory / "tokens.csv"
     tokens.write_text('bench,bench,1,"system:masters"\n')
-    async with app.build(load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {})) as server:
+    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {}, PRODUCT.options)
+    async with app.build(options, PRODUCT) as server:
         handler = server.handler
         stored: Stored = []
         for number in range(CLUSTERS):

@@ -30,8 +30,10 @@ import uvloop
 import clusterregistry
 from benchmarks.objects import API_VERSION, APPLY_PATCH, JSON, MERGE_PATCH, PATH, cluster
 from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.options import load
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.http.http_servers import contexts
 from tests.apiserver.storage.etcd_servers import EtcdCluster
 
@@ -122,16 +124,16 @@ async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
     tokens = make_directory(directory) / "tokens.csv"
     tokens.write_text('admin,admin,1,"system:masters"\nreader,reader,2\n')
     tokens.chmod(0o600)
-    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {})
-    async with app.build(options) as server:
+    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {}, PRODUCT.options)
+    async with app.build(options, PRODUCT) as server:
         listening = socket.create_server(("127.0.0.1", 0))
-        web = HttpServer(server.handler)
+        web = HttpServer(server.handler, ServedRequest)
         await web.listen(listening, contexts()[0])
         try:
             yield MeasuredServer(listening.getsockname()[1])
         finally:
             server.end_watches()
-            web.end()
+            web.abort()
 
 
 def prepare(client: Client) -> None:

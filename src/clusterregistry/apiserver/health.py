@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Response, page_not_found, text_response
+from clusterregistry.apiserver.endpoints.encoding import page_not_found
+from clusterregistry.apiserver.endpoints.request import Request
+from clusterregistry.apiserver.http.response import Response, text_response
 
 _log = logging.getLogger(__name__)
 

@@ -12,20 +12,20 @@ import orjson
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints.create import create
 from clusterregistry.apiserver.endpoints.delete import delete, delete_collection
+from clusterregistry.apiserver.endpoints.encoding import JSON_TYPE as JSON
+from clusterregistry.apiserver.endpoints.encoding import json_response, page_not_found
 from clusterregistry.apiserver.endpoints.get import get
 from clusterregistry.apiserver.endpoints.list import list_collection
 from clusterregistry.apiserver.endpoints.patch import patch
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo, check_path_name
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review
 from clusterregistry.apiserver.endpoints.update import update, without_name
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
-from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.health import Health
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import JSON, Reply, Response, json_response, page_not_found
+from clusterregistry.apiserver.http.response import Reply, Response
 from clusterregistry.apiserver.metrics import Measures
-from clusterregistry.apiserver.version_info import version_info
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
@@ -57,6 +57,7 @@ class Routes:
         discovery: Callable[[], Discovery],
         health: Health,
         measures: Measures,
+        version: Mapping[str, str],
         watch_settings: WatchSettings | None,
     ) -> None:
         self._scopes = scopes
@@ -65,6 +66,7 @@ class Routes:
         self._make_discovery = discovery
         self._health = health
         self._measures = measures
+        self._version = version
         self._watch_settings = watch_settings
 
     @cached_property
@@ -137,7 +139,7 @@ class Routes:
                 return json_response({"paths": self._paths()})
             case "/version":
                 # Indented and without a newline at the end, as kube-apiserver writes this one.
-                return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
+                return Response(200, JSON, (orjson.dumps(self._version, option=orjson.OPT_INDENT_2),))
             case "/metrics":
                 return Response(200, _METRICS_TYPE, (self._measures.rendered(),))
         return None

@@ -15,14 +15,14 @@ from urllib.parse import unquote
 
 from clusterregistry.apiserver import resource_storage
 from clusterregistry.apiserver import server as app
-from clusterregistry.apiserver.filters.interface import Handler, answered
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.http import response
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.options import load
+from clusterregistry.apiserver.http.response import resolve
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.registry.watcher import Batch
 from clusterregistry.apiserver.storage.interface import Storage
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
+from tests.product import load
 
 T = TypeVar("T")
 Pieces = queue.SimpleQueue[bytes | None]
@@ -80,7 +80,7 @@ class InProcess:
         async def building() -> Any:
             async with contextlib.AsyncExitStack() as stack:
                 with mock.patch.object(resource_storage, "Store", self._made_store):
-                    server = await stack.enter_async_context(app.build(self._options))
+                    server = await stack.enter_async_context(app.build(self._options, PRODUCT))
                 yield server
 
         return building()
@@ -165,7 +165,7 @@ class _Call(Request):
 
     async def made_to(self, handler: Handler) -> None:
         try:
-            await self._take(await answered(handler(self)))
+            await self._take(await resolve(handler(self)))
         finally:
             self.answered.put(self.status)
             self.pieces.put(None)
@@ -190,7 +190,7 @@ class _Call(Request):
         if not self.left.is_set():
             self.pieces.put(data)
 
-    def offer(self, batch: Batch) -> bool:
+    def offer(self, batch: response.SharedPiece) -> bool:
         if not self.reading.is_set() or self.left.is_set():
             return False
         self.pieces.put(batch.data)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, cluster, path_of
@@ -58,8 +59,8 @@ def server(tmp_path: Path) -> Iterator[InProcess]:
 
 @pytest.fixture
 def kubectl(server: InProcess, tmp_path: Path) -> Iterator[Kubectl]:
-    async def listen() -> tuple[HttpServer, int]:
-        http, listening = HttpServer(server.server.handler), socket.create_server(("127.0.0.1", 0))
+    async def listen() -> tuple[HttpServer[ServedRequest], int]:
+        http, listening = HttpServer(server.server.handler, ServedRequest), socket.create_server(("127.0.0.1", 0))
         await http.listen(listening, contexts()[0])
         return http, listening.getsockname()[1]
 

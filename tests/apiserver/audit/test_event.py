@@ -16,7 +16,9 @@ from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, RESPONSE_
 from clusterregistry.apiserver.audit.trail import LARGEST_NAMING_BODY, Event, Trail
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Decision, Verdict
-from clusterregistry.apiserver.http.response import PROTOBUF, Response, json_response, text_response
+from clusterregistry.apiserver.endpoints.encoding import PROTOBUF_TYPE as PROTOBUF
+from clusterregistry.apiserver.endpoints.encoding import json_response
+from clusterregistry.apiserver.http.response import Response, text_response
 from clusterregistry.registry.cluster.credential_patterns import find_credential
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.apiserver.audit.trails import RECEIVED, Sent, trail

@@ -17,11 +17,18 @@ from clusterregistry.apiserver.audit.policy import Policy, Recording, Rule
 from clusterregistry.apiserver.audit.settings import Counts, Level
 from clusterregistry.apiserver.audit.trail import Audit, Event
 from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.filters import audit, audit_failed_authn, authentication
-from clusterregistry.apiserver.filters.interface import Handler, answered
-from clusterregistry.apiserver.http.request import ClientGoneError, Request
-from clusterregistry.apiserver.http.response import Answer, Reply, StreamResponse, text_response
-from clusterregistry.apiserver.registry.watcher import Batch, Outlet
+from clusterregistry.apiserver.http.request import ClientGoneError
+from clusterregistry.apiserver.http.response import (
+    Answer,
+    Outlet,
+    Reply,
+    SharedPiece,
+    StreamResponse,
+    resolve,
+    text_response,
+)
 from tests.apiserver.api.clients import ADMIN_TOKEN
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, JSON_PATCH, cluster, path_of
@@ -190,7 +197,7 @@ async def test_a_request_that_fails_is_recorded_and_fails(error: BaseException, 
     for failing in (fail_at_once, lambda _: fail(error)):
         recorded = Recorded()
         with pytest.raises(type(error)):
-            await answered(around(recorded, failing)(Sent()))
+            await resolve(around(recorded, failing)(Sent()))
         assert recorded.seen()[-1] == (stage, code)
         assert recorded.events[-1].trail.status is not None
 
@@ -201,7 +208,7 @@ class Nowhere:
     async def send(self, _: bytes) -> None:
         raise AssertionError
 
-    def offer(self, _: Batch) -> bool:
+    def offer(self, _: SharedPiece) -> bool:
         return False
 
 
@@ -214,7 +221,7 @@ async def test_a_stream_that_breaks_off_is_recorded() -> None:
     async def inner(_: Request) -> Answer:
         return StreamResponse(200, b"application/json", stream)
 
-    answer = await answered(around(recorded, inner)(Sent()))
+    answer = await resolve(around(recorded, inner)(Sent()))
     assert isinstance(answer, StreamResponse)
     assert recorded.seen()[-1] == ("ResponseStarted", 200)
     with pytest.raises(ConnectionError):
@@ -229,7 +236,7 @@ async def test_an_impersonation_is_recorded_with_both_names() -> None:
         request.user = joe
         return text_response("")
 
-    await answered(around(recorded, inner)(Sent()))
+    await resolve(around(recorded, inner)(Sent()))
     done = recorded.events[-1].trail
     assert (done.user, done.impersonated) == (JANE, joe)
 
@@ -240,7 +247,7 @@ async def test_what_is_not_to_be_recorded_is_not() -> None:
     async def inner(_: Request) -> Answer:
         return text_response("")
 
-    await answered(around(recorded, inner)(Sent()))
+    await resolve(around(recorded, inner)(Sent()))
     assert recorded.events == []
 
 
@@ -266,7 +273,7 @@ async def test_a_late_answer_about_the_user_is_recorded_as_an_early_one(user: Us
     chain = audit_failed_authn.filter_for(recorded.audit)(chain)
     request = Sent(user=None)
     with pytest.raises(errors.APIError):
-        await answered(chain(request))
-    assert request.received > trails.RECEIVED - 1e9
+        await resolve(chain(request))
+    assert request.received_at > trails.RECEIVED - 1e9
     expected = [("RequestReceived", 410), ("ResponseComplete", 410)] if user else [("ResponseStarted", 401)]
     assert recorded.seen() == expected

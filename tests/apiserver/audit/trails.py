@@ -11,7 +11,7 @@ from clusterregistry.apiserver.audit.settings import Level
 from clusterregistry.apiserver.audit.trail import Trail
 from clusterregistry.apiserver.authn.user import User, authenticated
 from clusterregistry.apiserver.endpoints import request_info
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Request
 from tests.apiserver.api.objects import CLUSTERS
 
 JANE = authenticated(name="jane", uid="42", groups=["editors"])
@@ -41,7 +41,8 @@ class Sent(Request):
             client_address="127.0.0.1",
         )
         self.info = request_info.parse(self.method, self.path, self.query_string)
-        self.id, self.user, self.received = "the-id", user, RECEIVED
+        self.id, self.received_at = "the-id", RECEIVED
+        self.user = user  # type: ignore[assignment]
         self._body = body
 
     async def read_body(self) -> tuple[bytes, bool]:
@@ -54,8 +55,8 @@ class Sent(Request):
 def trail(request: Sent, level: Level = Level.RequestResponse, **recording: Any) -> Trail:
     """The trail of a request whose body was read."""
     made = Trail(request, Recording(level=level, **recording))
-    if request.on_body is not None:
-        request.on_body(request._body)
+    if request.body_observer is not None:
+        request.body_observer(request._body)
     return made
 
 

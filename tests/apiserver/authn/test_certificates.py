@@ -10,6 +10,7 @@ from clusterregistry.apiserver.authn import certificates
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authn.x509 import ClientCertificates
+from clusterregistry.apiserver.http.transport import MAX_CHAIN
 from tests.apiserver.authn.certificates import ANY, CN, END, SERVER, START, UID, O, client_root, clients, der, root
 from tests.apiserver.authn.requests import FakeRequest
 
@@ -121,7 +122,7 @@ def test_useless_certificates_that_come_along_are_not_kept() -> None:
     authenticator = ClientCertificates(clients(), lambda: START)
     good, bad = der((CN, "jane")), root("stranger").issue("joe").der
     for number in range(5):
-        useless = (b"%d" % number * 97_000,) * certificates.MAX_CHAIN
+        useless = (b"%d" % number * 97_000,) * MAX_CHAIN
         with pytest.raises(APIError):
             authenticator.authenticate(FakeRequest(client_certificates=(bad, *useless)))
     assert all(len(key) == 32 for key in authenticator._recognition._seen)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from clusterregistry.apiserver.authn.user import authenticated
+from clusterregistry.apiserver.authn.user import User, authenticated
 from clusterregistry.apiserver.endpoints import request_info
-from clusterregistry.apiserver.endpoints.authorization import attributes_of
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Request, attributes_of
 from tests.apiserver.server.requests import BareRequest
 
 JANE, JOHN = authenticated(name="jane"), authenticated(name="john")
 
 
-def asked(user: object, method: str = "PUT", path: str = "/apis/g/v1/things/a/status") -> Request:
+def asked(user: User, method: str = "PUT", path: str = "/apis/g/v1/things/a/status") -> Request:
     request = BareRequest()
     request.info = request_info.parse(method, path, b"")
     request.user = user

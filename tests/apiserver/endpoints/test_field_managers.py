@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apiserver.endpoints.options import WriteOptions, manager_name
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Request
 
 
 class _Request(Request):

@@ -13,10 +13,20 @@ from clusterregistry.apiserver.endpoints.negotiation import (
     PATCH_TYPES,
     PROTOBUF,
     YAML,
+    Representation,
     body_type,
+    negotiate,
+    negotiate_watch,
     patch_type,
-    representation,
 )
+from tests.apiserver.server.requests import BareRequest
+
+
+def representation(accept: str, *, native: bool = False, query: bytes = b"") -> Representation:
+    request = BareRequest(("accept", accept))
+    request.query_string = query
+    return negotiate(request, native=native)
+
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -47,13 +57,13 @@ def test_compact_json_is_the_one_that_costs_nothing() -> None:
     assert representation("application/json").is_plain
     for accept in (TABLE, "application/yaml"):
         assert not representation(accept).is_plain
-    assert not representation("", pretty="true").is_plain
+    assert not representation("", query=b"pretty=true").is_plain
 
 
-def answered(negotiate: Callable[[], str]) -> str | int:
+def answered(agree: Callable[[], str]) -> str | int:
     """What was agreed on, or the status of the refusal."""
     try:
-        return negotiate()
+        return agree()
     except APIError as error:
         return error.code
 
@@ -105,4 +115,4 @@ def test_other_kinds_have_no_protobuf() -> None:
     assert answered(lambda: representation(PROTOBUF).media_type) == 406
     assert answered(lambda: body_type(PROTOBUF)) == 415
     assert answered(lambda: body_type(PROTOBUF, native=True)) == PROTOBUF
-    assert negotiation.watch_representation(f"{PROTOBUF},{JSON}").media_type == JSON
+    assert negotiate_watch(BareRequest(("accept", f"{PROTOBUF},{JSON}"))).media_type == JSON

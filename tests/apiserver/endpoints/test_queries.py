@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.options import list_options
-from clusterregistry.apiserver.http.query import Query
+from clusterregistry.apiserver.http.request import Query
 from tests.apiserver.api.objects import CLUSTERS
 
 _PIECES = st.sampled_from(["metadata.name=mine", "metadata.name!=x", ",", ";", "%", "%zz", "&", "=", "fieldSelector="])

@@ -13,7 +13,7 @@ from clusterregistry.apiserver.endpoints.options import (
     list_options,
     write_options,
 )
-from clusterregistry.apiserver.http.query import Query
+from clusterregistry.apiserver.http.request import Query
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
 
 

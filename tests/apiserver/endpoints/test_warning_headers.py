@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.http.request import WarningRecorder
+from clusterregistry.apiserver.endpoints.request import WarningRecorder
 
 
 def headers(*texts: str) -> list[bytes]:
@@ -53,9 +53,9 @@ def test_what_does_not_fit_is_left_out() -> None:
 
 def test_what_was_added_since_can_be_taken_back_any_number_of_times() -> None:
     recorder = WarningRecorder()
-    take_back_all = recorder.taking_back()
+    take_back_all = recorder.checkpoint()
     recorder.add("before")
-    take_back = recorder.taking_back()
+    take_back = recorder.checkpoint()
     for _ in range(2):
         recorder.add("behind")
         take_back()

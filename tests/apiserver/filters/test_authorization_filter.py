@@ -14,10 +14,9 @@ from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, A
 from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import authorization
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, text_response
+from clusterregistry.apiserver.http.response import Answer, resolve, text_response
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, policy_of
 
@@ -57,7 +56,7 @@ async def passed(authorizer: Authorizer, path: str = THINGS, query: bytes = b"",
     async def inner(_: Request) -> Answer:
         return text_response("here")
 
-    answer = await answered(authorization.filter_for(authorizer, **more)(inner)(request))
+    answer = await resolve(authorization.filter_for(authorizer, **more)(inner)(request))
     assert answer.status == 200
     return request
 
@@ -87,6 +86,7 @@ async def test_who_may_see_everything_does(says: type[Says], query: bytes) -> No
 async def test_who_may_not_sees_what_they_may_get(says: type[Says], query: bytes) -> None:
     request = await passed(names_and(says(NO_OPINION)), query=query)
     assert request.visible.names() == frozenset("a")
+    assert request.decision is not None
     assert request.decision.allowed
     await refused(names_and(says(NO_OPINION)), query=query, filtered_lists=False)
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from clusterregistry.apiserver import filters
+from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.filters import chain
-from clusterregistry.apiserver.filters.interface import Handler, answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Reply, text_response
+from clusterregistry.apiserver.http.response import Answer, Reply, resolve, text_response
 
 DOCUMENTED = [
     "request_info",
@@ -86,7 +85,7 @@ def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -
 
 async def _awaited(handler: Handler) -> None:
     request: Any = None
-    await answered(handler(request))
+    await resolve(handler(request))
 
 
 def test_every_filter_is_in_the_chain() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import timeout
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, text_response
+from clusterregistry.apiserver.http.response import Answer, resolve, text_response
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.objects import CLUSTERS
 
@@ -43,7 +42,7 @@ async def at_once(_: Request) -> Answer:
 @pytest.mark.parametrize("query", ["timeout=1ms", "%74imeout=1ms", "limit=1&timeout=1ms&timeout=1h"])
 async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
     with pytest.raises(errors.APIError) as refused:
-        await answered(timeout.filter_for(LONG)(never)(Asked(method, query)))
+        await resolve(timeout.filter_for(LONG)(never)(Asked(method, query)))
     assert (refused.value.code, refused.value.retry_after) == (504, 1)
     assert refused.value.status["message"] == "Timeout: request did not complete within the allotted timeout"
 
@@ -51,30 +50,30 @@ async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
 @pytest.mark.parametrize("query", ["timeout=1h", "timeout=0", "timeout=-1s", "timeout=", "timeoutSeconds=9"])
 async def test_nobody_gets_more_time_than_the_server_gives(query: str) -> None:
     with pytest.raises(errors.APIError) as refused:
-        await answered(timeout.filter_for(0.001)(never)(Asked("POST", query)))
+        await resolve(timeout.filter_for(0.001)(never)(Asked("POST", query)))
     assert refused.value.code == 504
 
 
 async def test_each_of_many_has_its_time_and_so_has_who_comes_after_them() -> None:
     limited = timeout.filter_for(0.001)(never)
     for _ in range(2):
-        many = (answered(limited(Asked("POST", ""))) for _ in range(3))
+        many = (resolve(limited(Asked("POST", ""))) for _ in range(3))
         ends = await asyncio.gather(*map(asyncio.ensure_future, many), return_exceptions=True)
         assert [end.code for end in ends if isinstance(end, errors.APIError)] == [504] * 3
 
 
 async def test_who_is_answered_in_time_goes_on_after_it() -> None:
     limited = timeout.filter_for(0.001)
-    assert (await answered(limited(at_once)(Asked("POST", "")))).status == 200
+    assert (await resolve(limited(at_once)(Asked("POST", "")))).status == 200
     with pytest.raises(errors.APIError):
-        await asyncio.ensure_future(answered(limited(never)(Asked("POST", ""))))
+        await asyncio.ensure_future(resolve(limited(never)(Asked("POST", ""))))
     present = asyncio.current_task()
     assert present is not None
     assert not present.cancelling()
 
 
 async def test_a_request_that_others_end_is_not_said_to_be_late() -> None:
-    request = asyncio.ensure_future(answered(timeout.filter_for(LONG)(never)(Asked("POST", ""))))
+    request = asyncio.ensure_future(resolve(timeout.filter_for(LONG)(never)(Asked("POST", ""))))
     await asyncio.sleep(0)
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -83,7 +82,7 @@ async def test_a_request_that_others_end_is_not_said_to_be_late() -> None:
 
 @pytest.mark.parametrize("query", ["watch=1&timeout=1ns", "watch=true&timeout=soon"])
 async def test_a_watch_has_its_own_time(query: str) -> None:
-    assert (await answered(timeout.filter_for(LONG)(at_once)(Asked("GET", query)))).status == 200
+    assert (await resolve(timeout.filter_for(LONG)(at_once)(Asked("GET", query)))).status == 200
 
 
 def test_what_is_no_duration_is_refused(client: Client) -> None:

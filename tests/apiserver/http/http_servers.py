@@ -9,16 +9,18 @@ import socket
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Self
 
 from clusterregistry.apimachinery import certificates
-from clusterregistry.apiserver.filters.interface import Handler
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.http.request import HttpRequest
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.response import Answer, Reply, Response, StreamResponse, text_response
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.pki.tls import server_context
+
+Handler = Callable[[IncomingRequest], Reply]
 
 PATIENCE = 60.0
 SOON = 0.2
@@ -88,7 +90,7 @@ class Conversation:
 class Served:
     """A server that runs."""
 
-    def __init__(self, server: HttpServer, port: int) -> None:
+    def __init__(self, server: HttpServer[IncomingRequest], port: int) -> None:
         self.server, self.port = server, port
 
     async def connect(self) -> Conversation:
@@ -115,7 +117,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 @contextlib.asynccontextmanager
 async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncIterator[Served]:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = HttpServer(handler, max_connections=max_connections)
+    server = HttpServer(handler, IncomingRequest, max_connections=max_connections)
     await server.listen(listening, contexts()[0])
     try:
         yield Served(server, listening.getsockname()[1])
@@ -123,12 +125,12 @@ async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncItera
         await server.stop(patience=1)
 
 
-def path(request: Request) -> Response:
+def path(request: IncomingRequest) -> Response:
     """A handler that answers the path, at once."""
     return text_response(request.path)
 
 
-async def body(request: Request) -> Answer:
+async def body(request: IncomingRequest) -> Answer:
     """A handler that answers what it was sent."""
     return text_response((await request.body()).decode())
 
@@ -140,7 +142,7 @@ class Gate:
         self.open, self._arrived = asyncio.Event(), asyncio.Event()
         self.came: list[str] = []
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: HttpRequest) -> Answer:
         self.came.append(request.path)
         self._arrived.set()
         await self.open.wait()
@@ -158,7 +160,7 @@ class Endless:
     def __init__(self) -> None:
         self.begun, self.left = asyncio.Event(), asyncio.Event()
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: IncomingRequest) -> Answer:
         async def stream(send: object) -> None:  # noqa: ARG001 - it has nothing to say
             self.begun.set()
             await request.disconnected()

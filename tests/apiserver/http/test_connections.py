@@ -103,7 +103,7 @@ def test_without_descriptors_who_comes_is_closed_and_not_left_waiting(tmp_path: 
             # Three are free, and a fourth if the probe for readiness still held one when they were counted.
             assert 0 < welcome.count(True) <= 4
             assert not any(welcome[4:])
-        wait_until(lambda: "Too many open files, ulimit -n): turned away" in program.logged())
+        wait_until(lambda: "Too many open files, ulimit -n): rejected" in program.logged())
         with Crowd(program) as crowd:  # those that were served have left
             crowd.fill("127.0.0.1", 1)
         assert "Traceback" not in program.logged()
@@ -135,8 +135,8 @@ def test_without_descriptors_it_waits_and_goes_on(tmp_path: Path) -> None:
         with contextlib.ExitStack() as stack:
             for _ in range(50):
                 stack.enter_context(socket.create_connection(("127.0.0.1", program.port), timeout=PATIENCE))
-            wait_until(lambda: "cannot take connections for a moment" in program.logged())
-            assert program.logged().count("cannot take connections") < 20
+            wait_until(lambda: "cannot accept connections" in program.logged())
+            assert program.logged().count("cannot accept connections") < 20
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
         with Crowd(program) as crowd:
             crowd.fill("127.0.0.1", 1)

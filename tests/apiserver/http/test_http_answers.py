@@ -10,18 +10,16 @@ import time
 import pytest
 
 from clusterregistry.apiserver.http import response_writer, server
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.request_body import IncomingRequest
-from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, text_response
+from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse, text_response
 from clusterregistry.apiserver.http.transport import ClientTransport
-from clusterregistry.apiserver.registry.watcher import Outlet
 from tests.apiserver.http.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
 
 PIECE = 64 * 1024
 
 
 async def test_an_answer_says_what_it_is() -> None:
-    async def answer(_: Request) -> Answer:
+    async def answer(_: IncomingRequest) -> Answer:
         return Response(201, b"text/x", (b"a", b"bc"), [(b"x-one", b"1"), (b"x-two", "zwölf".encode())])
 
     async with serving(answer) as served, await served.connect() as client:
@@ -43,7 +41,7 @@ async def test_a_stream_comes_in_chunks_as_they_are_made_and_the_connection_is_k
         await outlet.send(b"")
         await outlet.send(b"twenty-one characters")
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         return StreamResponse(200, b"text/x", stream) if request.path == "/stream" else text_response("whole")
 
     async with serving(answer) as served, await served.connect() as client:
@@ -69,7 +67,7 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(headers: 
         await outlet.send(b"one")
         await outlet.send(b"two")
 
-    async def answer(_: Request) -> Answer:
+    async def answer(_: IncomingRequest) -> Answer:
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
@@ -100,7 +98,7 @@ async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
                 begun.set()
                 yield piece
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         if request.path != "/large":
             return text_response("small")
         response = Response(200, b"text/x", made)
@@ -120,7 +118,7 @@ async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
 async def test_pieces_of_a_large_answer_let_others_have_their_turn() -> None:
     turns = 0
 
-    async def answer(_: Request) -> Answer:
+    async def answer(_: IncomingRequest) -> Answer:
         return Response(200, b"text/x", [b"x" * PIECE] * 4)
 
     async def count() -> None:
@@ -140,7 +138,7 @@ async def test_pieces_of_a_large_answer_let_others_have_their_turn() -> None:
 async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read() -> None:
     ended = asyncio.Event()
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         async def stream(outlet: Outlet) -> None:
             while not ended.is_set():
                 await outlet.send(b"x" * PIECE)
@@ -164,12 +162,12 @@ async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read()
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
-    def broken(request: Request) -> Response:
+    def broken(request: IncomingRequest) -> Response:
         if request.path == "/broken":
             raise LookupError("our mistake")
         return text_response("fine")
 
-    async def broken_later(request: Request) -> Answer:
+    async def broken_later(request: IncomingRequest) -> Answer:
         return broken(request)
 
     async with serving(broken if at_once else broken_later) as served, await served.connect() as client:
@@ -185,7 +183,7 @@ async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCap
 async def test_the_next_answer_is_never_taken_for_one_that_was_cancelled() -> None:
     """What a handler waits for may be cancelled by others: then its request has no answer."""
 
-    async def cancelled(request: Request) -> Answer:
+    async def cancelled(request: IncomingRequest) -> Answer:
         if request.path == "/cancelled":
             raise asyncio.CancelledError
         return path(request)
@@ -202,7 +200,7 @@ async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
         await outlet.send(b"half")
         raise LookupError("our mistake")
 
-    async def answer(_: Request) -> Answer:
+    async def answer(_: IncomingRequest) -> Answer:
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
@@ -213,10 +211,10 @@ async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_no_header_can_hold_another(caplog: pytest.LogCaptureFixture, *, at_once: bool) -> None:
-    def splitting(_: Request) -> Response:
+    def splitting(_: IncomingRequest) -> Response:
         return Response(200, b"text/x", (b"",), [(b"x-one", b"1\r\nset-cookie: stolen")])
 
-    async def splitting_later(request: Request) -> Answer:
+    async def splitting_later(request: IncomingRequest) -> Answer:
         return splitting(request)
 
     async with serving(splitting if at_once else splitting_later) as served, await served.connect() as client:
@@ -285,12 +283,12 @@ async def test_the_date_is_of_this_second_though_it_is_not_made_for_each_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     second_day, made_later = b"\r\ndate: Fri, 02 Jan 1970 00:00:00 GMT\r\n", 3600.0
-    monkeypatch.setattr(server, "_TICK", made_later)
+    monkeypatch.setattr(server, "_TICK_SECONDS", made_later)
     async with serving(path) as served, await served.connect() as client:
         monkeypatch.setattr(time, "time", lambda: 86400.0)
         assert second_day not in await _head_from(client)
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    monkeypatch.setattr(server, "_TICK", 0.05)
+    monkeypatch.setattr(server, "_TICK_SECONDS", 0.05)
     async with serving(path) as served, await served.connect() as client:
         monkeypatch.setattr(time, "time", lambda: 86400.0)
         async with asyncio.timeout(PATIENCE):

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from clusterregistry.apiserver.http.request import ClientGoneError, Request
+from clusterregistry.apiserver.http.request import ClientGoneError
 from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, text_response
 from clusterregistry.apiserver.http.transport import ClientTransport
@@ -17,7 +17,7 @@ CHUNKED = "Transfer-Encoding: chunked"
 
 
 async def test_a_header_that_comes_several_times_has_all_its_values_and_the_first_where_one_is_wanted() -> None:
-    async def values(request: Request) -> Answer:
+    async def values(request: IncomingRequest) -> Answer:
         several, one, none = request.header_values("x-a"), request.header("x-a"), request.header_values("x")
         return text_response(f"{list(several)} {one} {none}")
 
@@ -32,7 +32,7 @@ async def test_a_header_that_comes_several_times_has_all_its_values_and_the_firs
 async def test_a_value_that_comes_twice_comes_twice(value: str) -> None:
     """Python has but one object for each text of at most one byte."""
 
-    async def values(request: Request) -> Answer:
+    async def values(request: IncomingRequest) -> Answer:
         return text_response(str(list(request.header_values("x-a"))))
 
     async with serving(values) as served, await served.connect() as client:
@@ -41,7 +41,7 @@ async def test_a_value_that_comes_twice_comes_twice(value: str) -> None:
 
 
 async def test_a_body_in_chunks_with_trailers_that_are_no_headers() -> None:
-    async def body_and_trailer(request: Request) -> Answer:
+    async def body_and_trailer(request: IncomingRequest) -> Answer:
         content = (await request.body()).decode()
         return text_response(f"{content}|{request.header('x-late')}|{request.header('x-early')}")
 
@@ -67,7 +67,7 @@ async def test_a_client_that_asks_is_told_once_however_slowly_its_body_comes() -
     """Before Go 1.23, its client gives up after five interim answers; others do after a hundred."""
     pieces: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def piecewise(request: Request) -> Answer:
+    async def piecewise(request: IncomingRequest) -> Answer:
         more = True
         while more:
             piece, more = await request.read_body()
@@ -117,11 +117,11 @@ async def test_a_body_that_nobody_wants_ends_the_connection(length: str) -> None
     assert received.endswith(b"/one")
 
 
-async def taken(request: Request) -> Answer:
+async def taken(request: IncomingRequest) -> Answer:
     """What is at hand, what ``body`` has then, and what somebody else has seen."""
     seen: list[bytes] = []
-    request.on_body = seen.append
-    return text_response(str((request.cached_body(), await request.body(), seen)))
+    request.body_observer = seen.append
+    return text_response(str((request.take_buffered_body(), await request.body(), seen)))
 
 
 @pytest.mark.parametrize("headers", [[], ["Connection: keep-alive"]], ids=["known", "parsed"])
@@ -147,7 +147,7 @@ async def test_a_body_is_not_at_hand_when_its_client_has_left() -> None:
     wire = ClientTransport(asyncio.Transport())
     request = IncomingRequest(wire, "POST", "/", b"", {}, (), b"here")
     wire.on_lost()
-    assert request.cached_body() == b""
+    assert request.take_buffered_body() == b""
     with pytest.raises(ClientGoneError):
         await request.body()
 
@@ -182,7 +182,7 @@ async def test_a_body_may_have_no_length_at_all(length: str) -> None:
 async def test_a_client_is_paused_while_its_body_is_not_read() -> None:
     may_read = asyncio.Event()
 
-    async def late(request: Request) -> Answer:
+    async def late(request: IncomingRequest) -> Answer:
         await may_read.wait()
         size, more = 0, True
         while more:
@@ -207,7 +207,7 @@ class Abandoned:
         self.reading, self.ended = asyncio.Event(), asyncio.Event()
         self.gone = False
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: IncomingRequest) -> Answer:
         try:
             self.reading.set()
             return text_response((await request.body()).decode())

@@ -9,9 +9,8 @@ import time
 import pytest
 
 from clusterregistry.apiserver.http import connection, server
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse
-from clusterregistry.apiserver.registry.watcher import Outlet
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
 from tests.apiserver.http.http_servers import PATIENCE, SOON, Endless, Gate, get, path, serving, within
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n"
@@ -20,7 +19,7 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n"
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patience of tenths of a second."""
-    monkeypatch.setattr(server, "_TICK", 0.02)
+    monkeypatch.setattr(server, "_TICK_SECONDS", 0.02)
     monkeypatch.setattr(connection, "HEAD_SECONDS", 0.3)
     monkeypatch.setattr(connection, "IDLE_SECONDS", 1.0)
 
@@ -121,7 +120,7 @@ async def test_a_stopping_server_finishes_what_is_under_way_and_nothing_else() -
 async def test_a_request_that_has_come_when_the_server_stops_is_answered() -> None:
     came = asyncio.Event()
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         came.set()
         return path(request)
 
@@ -140,7 +139,7 @@ async def test_a_stream_that_ends_while_the_server_stops_ends_its_connection() -
         begun.set()
         await end.wait()
 
-    async def answer(_: Request) -> Answer:
+    async def answer(_: IncomingRequest) -> Answer:
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
@@ -156,7 +155,7 @@ async def test_a_stream_that_ends_while_the_server_stops_ends_its_connection() -
 @pytest.fixture
 def short_goodbyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For clients that take longer than that to read."""
-    monkeypatch.setattr(connection, "_GOODBYE", 0.01)
+    monkeypatch.setattr(connection, "_CLOSE_SECONDS", 0.01)
 
 
 LARGE = 16 * 1024 * 1024
@@ -167,7 +166,7 @@ LARGE = 16 * 1024 * 1024
 async def test_a_stopping_server_lets_a_slow_client_read_to_the_end() -> None:
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def large(_: Request) -> Answer:
+    async def large(_: IncomingRequest) -> Answer:
         asked.set()
         await may_answer.wait()
         return Response(200, b"text/plain", (b"x" * LARGE,))
@@ -185,7 +184,7 @@ async def test_a_stopping_server_lets_a_slow_client_read_to_the_end() -> None:
 
 @pytest.mark.usefixtures("short_goodbyes")
 async def test_so_does_one_that_refuses_what_came_behind() -> None:
-    async def large(_: Request) -> Answer:
+    async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * LARGE,))
 
     async with serving(large) as served, await served.connect() as client:
@@ -197,7 +196,7 @@ async def test_so_does_one_that_refuses_what_came_behind() -> None:
 
 @pytest.mark.usefixtures("short_goodbyes")
 async def test_patience_with_slow_clients_has_an_end_too(caplog: pytest.LogCaptureFixture) -> None:
-    async def large(_: Request) -> Answer:
+    async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * LARGE,))
 
     async with serving(large) as served, await served.connect() as client:
@@ -205,7 +204,7 @@ async def test_patience_with_slow_clients_has_an_end_too(caplog: pytest.LogCaptu
         await client.until(b"\r\n\r\n")
         await served.server.stop(patience=SOON)
         assert len(await client.everything()) < LARGE
-    assert "1 requests are not finished" in caplog.text
+    assert "stopping with 1 requests in progress" in caplog.text
 
 
 async def test_patience_with_those_under_way_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -217,7 +216,7 @@ async def test_patience_with_those_under_way_has_an_end(caplog: pytest.LogCaptur
         await served.server.stop(patience=0.2)
         assert time.monotonic() - began < 2
         assert await client.everything() == b""
-    assert "1 requests are not finished" in caplog.text
+    assert "stopping with 1 requests in progress" in caplog.text
 
 
 async def test_a_server_can_be_ended_while_it_stops() -> None:
@@ -227,7 +226,7 @@ async def test_a_server_can_be_ended_while_it_stops() -> None:
         await within(endless.begun)
         stopping = asyncio.create_task(served.server.stop(patience=60))
         await asyncio.sleep(0)
-        served.server.end()
+        served.server.abort()
         await asyncio.wait_for(stopping, 2)
         assert not (await client.everything()).endswith(b"0\r\n\r\n")
 
@@ -235,6 +234,6 @@ async def test_a_server_can_be_ended_while_it_stops() -> None:
 async def test_who_comes_while_the_server_stops_does_not_hold_it_up() -> None:
     """A handshake may have begun before, and end after all others were told to go."""
     async with serving(path) as served:
-        served.server.stopping = True
+        served.server.is_stopping = True
         async with await served.connect() as late:
             assert await late.everything() == b""

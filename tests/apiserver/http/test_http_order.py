@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Reply, Response, text_response
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.response import Answer, Reply, Response, resolve, text_response
 from tests.apiserver.http.http_servers import SOON, Endless, Gate, body, get, path, post, serving, within
 
 
@@ -54,9 +53,9 @@ async def test_between_requests_sent_ahead_others_have_their_turn(*, at_once: bo
             turns += 1
             await asyncio.sleep(0)
 
-    def turns_so_far(_: Request) -> Reply:
+    def turns_so_far(_: IncomingRequest) -> Reply:
         answer = text_response(str(turns))
-        return answer if at_once else answered(answer)
+        return answer if at_once else resolve(answer)
 
     async with serving(turns_so_far) as served, await served.connect() as client:
         counting = asyncio.create_task(count_turns())
@@ -69,7 +68,7 @@ async def test_between_requests_sent_ahead_others_have_their_turn(*, at_once: bo
 async def test_a_body_sent_ahead_waits_with_its_request() -> None:
     gate = Gate()
 
-    async def first_gate_then_body(request: Request) -> Answer:
+    async def first_gate_then_body(request: IncomingRequest) -> Answer:
         return await (gate if request.path == "/gate" else body)(request)
 
     large = "x" * 200_000
@@ -136,7 +135,7 @@ async def test_the_answer_to_head_has_no_body() -> None:
 
 
 async def test_the_parser_need_not_know_a_method() -> None:
-    async def method(request: Request) -> Answer:
+    async def method(request: IncomingRequest) -> Answer:
         return text_response(request.method)
 
     async with serving(method) as served, await served.connect() as client:
@@ -157,7 +156,7 @@ async def test_the_parser_need_not_know_a_method() -> None:
     ],
 )
 async def test_targets(target: str, expected: str) -> None:
-    async def parts(request: Request) -> Answer:
+    async def parts(request: IncomingRequest) -> Answer:
         return text_response(f"{request.path}|{request.query_string.decode()}")
 
     async with serving(parts) as served, await served.connect() as client:
@@ -166,7 +165,7 @@ async def test_targets(target: str, expected: str) -> None:
 
 
 async def test_of_a_repeated_header_the_first_counts() -> None:
-    async def header(request: Request) -> Answer:
+    async def header(request: IncomingRequest) -> Answer:
         return text_response(request.header("x-some"))
 
     async with serving(header) as served, await served.connect() as client:
@@ -186,7 +185,7 @@ async def test_leaving_is_noticed_though_more_was_sent_ahead() -> None:
 async def test_leaving_is_noticed_though_a_body_was_sent_that_nobody_reads() -> None:
     begun, left = asyncio.Event(), asyncio.Event()
 
-    async def waiting(request: Request) -> Answer:
+    async def waiting(request: IncomingRequest) -> Answer:
         begun.set()
         await request.disconnected()
         left.set()
@@ -202,7 +201,7 @@ async def test_leaving_is_noticed_though_a_body_was_sent_that_nobody_reads() -> 
 
 
 async def test_only_a_request_that_has_to_wait_takes_a_task() -> None:
-    def whether_there_is_one(request: Request) -> Reply:
+    def whether_there_is_one(request: IncomingRequest) -> Reply:
         async def ask() -> Answer:
             return text_response(str(asyncio.current_task() is not None))
 
@@ -217,7 +216,7 @@ async def test_only_a_request_that_has_to_wait_takes_a_task() -> None:
 async def test_an_answer_that_is_known_at_once_waits_for_the_one_before() -> None:
     gate = Gate()
 
-    def first_gate_then_path(request: Request) -> Reply:
+    def first_gate_then_path(request: IncomingRequest) -> Reply:
         return gate(request) if request.path == "/gate" else path(request)
 
     async with serving(first_gate_then_path) as served, await served.connect() as client:
@@ -230,7 +229,7 @@ async def test_an_answer_that_is_known_at_once_waits_for_the_one_before() -> Non
 
 
 async def test_a_large_answer_that_is_known_at_once_leaves_in_pieces() -> None:
-    def large(_: Request) -> Response:
+    def large(_: IncomingRequest) -> Response:
         return Response(200, b"text/plain", [b"x" * 65536] * 64)
 
     async with serving(large) as served, await served.connect() as client:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.authn.certificates import MAX_CHAIN
 from clusterregistry.apiserver.http import transport
 from clusterregistry.apiserver.pki.tls import read_bundle, server_context
 from tests.apiserver.pki.handshakes import shake_hands
@@ -45,39 +44,40 @@ def der(path: Path) -> bytes:
 
 
 def test_a_connection_without_tls_or_without_a_certificate_shows_none(context: ssl.SSLContext) -> None:
-    assert transport.shown_by(None) == ()
-    assert transport.shown_by(shake_hands(context, client(), "localhost")[0]) == ()
+    assert transport.peer_certificates(None) == ()
+    assert transport.peer_certificates(shake_hands(context, client(), "localhost")[0]) == ()
 
 
 def test_a_certificate_comes_with_those_sent_along(jane: Holder, context: ssl.SSLContext) -> None:
     ours, _ = shake_hands(context, client(jane.chain, jane.key), "localhost")
-    assert transport.shown_by(ours) == (der(jane.certificate), der(jane.above[0]))
+    assert transport.peer_certificates(ours) == (der(jane.certificate), der(jane.above[0]))
 
 
 def test_a_single_certificate_is_not_remembered(authority: Holder, context: ssl.SSLContext) -> None:
     joe = authority.issue("joe")
     ours, _ = shake_hands(context, client(joe.certificate, joe.key), "localhost")
-    assert transport.shown_by(ours) == (der(joe.certificate),)
-    assert der(joe.certificate) not in transport._sent_before
+    assert transport.peer_certificates(ours) == (der(joe.certificate),)
+    assert der(joe.certificate) not in transport._intermediates
 
 
 def test_the_memory_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_REMEMBERED", 2)
-    monkeypatch.setattr(transport, "_sent_before", {})
+    monkeypatch.setattr(transport, "MAX_CACHED_CHAINS", 2)
+    monkeypatch.setattr(transport, "_intermediates", {})
     for own in (b"a", b"b", b"a", b"c"):
-        transport._remember(own, (b"between",))
-    assert list(transport._sent_before) == [b"a", b"c"]
+        transport._cache(own, (b"between",))
+    assert list(transport._intermediates) == [b"a", b"c"]
 
 
 def test_what_a_client_sends_along_is_bounded() -> None:
     certificate = b"x" * 1000
-    assert len(transport._bounded([certificate] * 50)) == MAX_CHAIN - 1
-    assert transport._bounded([certificate, b"y" * transport.MAX_BYTES, certificate]) == (certificate,)
+    assert len(transport._bounded([certificate] * 50)) == transport.MAX_CHAIN - 1
+    assert transport._bounded([certificate, b"y" * transport.MAX_INTERMEDIATE_BYTES, certificate]) == (certificate,)
 
 
 def test_connections_of_one_client_share_what_it_sends_along(jane: Holder, context: ssl.SSLContext) -> None:
     first, second = (
-        transport.shown_by(shake_hands(context, client(jane.chain, jane.key), "localhost")[0]) for _ in range(2)
+        transport.peer_certificates(shake_hands(context, client(jane.chain, jane.key), "localhost")[0])
+        for _ in range(2)
     )
     assert first == second
     assert first[1] is second[1]

@@ -12,7 +12,7 @@ from clusterregistry.apiserver.http.listener import ConnectionLimit, holder_of
 
 
 def taken_by(places: ConnectionLimit, holder: str, tries: int) -> int:
-    return sum(places.take(holder) for _ in range(tries))
+    return sum(places.acquire(holder) for _ in range(tries))
 
 
 def test_one_address_cannot_take_the_last_tenth() -> None:
@@ -20,7 +20,7 @@ def test_one_address_cannot_take_the_last_tenth() -> None:
     assert taken_by(places, "noisy", 1000) == 90
     assert taken_by(places, "quiet", 1000) == 10
     assert places.taken == 100
-    assert not places.take("late")
+    assert not places.acquire("late")
 
 
 def test_many_addresses_may_take_everything() -> None:
@@ -32,15 +32,15 @@ def test_a_place_that_is_given_back_can_be_taken_again() -> None:
     places = ConnectionLimit(2)
     assert taken_by(places, "a", 3) == 1
     assert taken_by(places, "b", 3) == 1
-    places.give_back("a")
-    assert (places.taken, places.take("a"), places.take("c")) == (1, True, False)
+    places.release("a")
+    assert (places.taken, places.acquire("a"), places.acquire("c")) == (1, True, False)
 
 
 def test_who_has_left_is_forgotten() -> None:
     places = ConnectionLimit(10)
     for number in range(1000):
-        assert places.take(str(number))
-        places.give_back(str(number))
+        assert places.acquire(str(number))
+        places.release(str(number))
     assert places.taken == 0
     assert not places._held
 

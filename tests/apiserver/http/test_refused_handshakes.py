@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.http import listener
-from clusterregistry.apiserver.http.listener import HandshakeFailures
-from clusterregistry.apiserver.pki.tls import MAX_DISCARDED, MAX_ISSUER, PLAIN_HTTP_ANSWER, Refusal, ServerSide
+from clusterregistry.apiserver.http.listener import HandshakeFailureLog
+from clusterregistry.apiserver.http.transport import HandshakeFailure
+from clusterregistry.apiserver.pki.tls import MAX_DISCARDED, MAX_ISSUER, PLAIN_HTTP_ANSWER
 from tests.apiserver.server.authorities import Holder, root
 from tests.apiserver.server.programs import Program
 from tests.system.e2e import real_programs
@@ -149,16 +150,6 @@ def test_kubectl_with_a_foreign_certificate_shows_the_reason(server: Program, st
     assert "tls: unknown certificate authority" in said
 
 
-class Stranger(ServerSide):
-    """Has shown a certificate of some issuer."""
-
-    def __init__(self, issuer: str) -> None:
-        self._issuer = issuer
-
-    def shown_issuer(self) -> str:
-        return self._issuer
-
-
 class Clock:
     """A loop in which time passes when the test says so."""
 
@@ -171,34 +162,34 @@ class Clock:
         pass
 
 
-def refusal_of(number: int) -> Refusal:
+def refusal_of(number: int) -> HandshakeFailure:
     error = ssl.SSLCertVerificationError(1, "no")
     error.verify_message = "no"
-    return Refusal(error, b"", Stranger(f"issuer {number}"))
+    return HandshakeFailure(error, b"", lambda: f"issuer {number}")
 
 
 def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    kept = HandshakeFailures(clock)  # type: ignore[arg-type]
+    kept = HandshakeFailureLog(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        for number in range(3 * listener.MAX_REMEMBERED):
-            kept.refuse(refusal_of(number), client=ours, address="10.0.0.1")
+        for number in range(3 * listener.MAX_LOGGED_PAIRS):
+            kept.handle(refusal_of(number), client=ours, address="10.0.0.1")
         assert len(caplog.messages) == listener.MAX_LINES
-        for number in range(3 * listener.MAX_REMEMBERED):
+        for number in range(3 * listener.MAX_LOGGED_PAIRS):
             clock.now += 61.0
-            kept.refuse(refusal_of(number), client=ours, address="10.0.0.1")
-    assert len(kept._logged) == listener.MAX_REMEMBERED
+            kept.handle(refusal_of(number), client=ours, address="10.0.0.1")
+    assert len(kept._logged) == listener.MAX_LOGGED_PAIRS
 
 
 def test_what_goes_on_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    kept = HandshakeFailures(clock)  # type: ignore[arg-type]
+    kept = HandshakeFailureLog(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for minute in range(121):
             clock.now = minute * 60.0
-            kept.refuse(refusal_of(1), client=ours, address="10.0.0.1")
+            kept.handle(refusal_of(1), client=ours, address="10.0.0.1")
     assert len(caplog.messages) == 3
 
 

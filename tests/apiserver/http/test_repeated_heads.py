@@ -59,49 +59,49 @@ ENDS = ["\r\n", "\r\nabc", "\r\nab", "\r\nabcd", "\r\n3\r\nabc\r\n0\r\n\r\n", "\
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-class _Forgetful(HeadCache):
+class _Forgetful(HeadCache[IncomingRequest]):
     __slots__ = ()
 
-    def learn(self, *_: Any) -> None:
+    def add(self, *_: Any) -> None:
         """Nothing, so that everything is parsed."""
 
 
-class _Counting(HeadCache):
+class _Counting(HeadCache[IncomingRequest]):
     """Knows what it recognised."""
 
     __slots__ = ("recognised",)
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(IncomingRequest)
         self.recognised = 0
 
-    def request_in(self, data: bytes, wire: ClientTransport) -> IncomingRequest | None:
-        found = super().request_in(data, wire)
+    def parse(self, data: bytes, transport: ClientTransport) -> IncomingRequest | None:
+        found = super().parse(data, transport)
         self.recognised += found is not None
         return found
 
 
-def read(pieces: list[bytes], known: HeadCache | None = None) -> list[tuple[Any, ...]]:
+def read(pieces: list[bytes], known: HeadCache[IncomingRequest] | None = None) -> list[tuple[Any, ...]]:
     """What a reader makes of pieces of data, each request being answered before the next piece comes."""
-    reader = RequestParser(ClientTransport(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     if known is not None:
-        reader._known = known
+        reader._head_cache = known
     seen: list[tuple[Any, ...]] = []
     for piece in pieces:
         reader.feed(piece)
         while reader.requests:
             request = reader.requests.popleft()
             head = (request.method, request.path, request.query_string, request._headers, request._repeated)
-            body = (b"".join(request._pieces), request.complete, request.broken)
+            body = (b"".join(request._pieces), request.is_complete, request.is_broken)
             seen.append((*map(repr, head), *body, request.keep_alive, request.takes_chunks))
             request._headers.clear()
-            reader.go_on()
+            reader.resume()
         seen.append((reader.refusal, reader.in_head, reader.between_messages))
     return seen
 
 
 def parsed(pieces: list[bytes]) -> list[tuple[Any, ...]]:
-    return read(pieces, _Forgetful())
+    return read(pieces, _Forgetful(IncomingRequest))
 
 
 def recognised(pieces: list[bytes]) -> int:
@@ -241,11 +241,11 @@ KNOWN = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc"
 )
 def test_only_the_same_headers_and_a_whole_body_are_known(second: bytes, body: bytes | None) -> None:
     wire = ClientTransport(asyncio.Transport())
-    known, reader = HeadCache(), RequestParser(wire)
-    assert known.request_in(second, wire) is None
+    known, reader = HeadCache(IncomingRequest), RequestParser(wire, IncomingRequest)
+    assert known.parse(second, wire) is None
     reader.feed(KNOWN)
-    known.learn(KNOWN, reader.requests[0])
-    found = known.request_in(second, wire)
+    known.add(KNOWN, reader.requests[0])
+    found = known.parse(second, wire)
     assert (found and b"".join(found._pieces)) == body
 
 
@@ -277,15 +277,19 @@ def test_what_is_not_plain_is_never_known(lines: str) -> None:
 )
 def test_nothing_is_learnt_from_lines_in_which_the_parser_found_something_else(lines: bytes) -> None:
     """Whatever a parser does with them."""
-    wire, known, data = ClientTransport(asyncio.Transport()), HeadCache(), b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
-    known.learn(data, IncomingRequest(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
+    wire, known, data = (
+        ClientTransport(asyncio.Transport()),
+        HeadCache(IncomingRequest),
+        b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc",
+    )
+    known.add(data, IncomingRequest(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
     assert not known._heads
 
 
 def test_nothing_is_learnt_from_a_length_that_comes_twice() -> None:
-    wire, known = ClientTransport(asyncio.Transport()), HeadCache()
+    wire, known = ClientTransport(asyncio.Transport()), HeadCache(IncomingRequest)
     data = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"
-    known.learn(
+    known.add(
         data, IncomingRequest(wire, "POST", "/a", b"", {"content-length": "3"}, [("content-length", "3")], b"abc")
     )
     assert not known._heads
@@ -302,7 +306,7 @@ def test_the_length_is_that_of_no_other_header() -> None:
 
 def test_who_drops_a_header_drops_it_once() -> None:
     request = f"{LINES[0]}{HOST}X-Group: a\r\nX-Group: b\r\n\r\n".encode()
-    reader = RequestParser(ClientTransport(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     for _ in range(3):
         reader.feed(request)
         found = reader.requests.popleft()

@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from clusterregistry.apiserver.http import connection, listener, server
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse
-from clusterregistry.apiserver.registry.watcher import Outlet
+from clusterregistry.apiserver.http.request_body import IncomingRequest
+from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
 from tests.apiserver.http.http_servers import Served, contexts, get, path, serving
 
 MEBIBYTE = 1024 * 1024
@@ -23,7 +22,7 @@ MEBIBYTE = 1024 * 1024
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A fast clock, and everything in the log."""
-    monkeypatch.setattr(server, "_TICK", 0.02)
+    monkeypatch.setattr(server, "_TICK_SECONDS", 0.02)
     caplog.set_level(logging.DEBUG, "clusterregistry.apiserver.http")
 
 
@@ -67,7 +66,7 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 async def places_are_free(served: Served) -> None:
-    await eventually(lambda: not served.server.places.taken)
+    await eventually(lambda: not served.server.limit.taken)
 
 
 def hello() -> bytes:
@@ -87,7 +86,7 @@ async def test_a_handshake_that_is_never_finished_is_ended(said: str, caplog: py
             await asyncio.get_running_loop().sock_sendall(client, part)
             assert await is_ended(client)
             await places_are_free(served)
-    assert "no handshake with a client at 127.0.0.1" in caplog.text
+    assert "handshake with a client at 127.0.0.1 failed" in caplog.text
     assert not [record for record in caplog.records if record.levelno > logging.DEBUG]
 
 
@@ -115,7 +114,7 @@ async def test_what_is_no_handshake_is_ended_at_once(caplog: pytest.LogCaptureFi
             await asyncio.get_running_loop().sock_sendall(client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert await is_ended(client)
         await places_are_free(served)
-    assert "no handshake" in caplog.text
+    assert "handshake with a client at 127.0.0.1 failed" in caplog.text
 
 
 @contextlib.asynccontextmanager
@@ -139,7 +138,7 @@ async def deaf(served: Served) -> AsyncIterator[asyncio.StreamWriter]:
 
 @pytest.mark.usefixtures("hurried_answers")
 async def test_who_never_reads_a_large_answer_is_left(caplog: pytest.LogCaptureFixture) -> None:
-    async def large(_: Request) -> Answer:
+    async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * MEBIBYTE,) * 64)
 
     async with serving(large) as served, deaf(served):
@@ -151,7 +150,7 @@ async def test_who_never_reads_a_large_answer_is_left(caplog: pytest.LogCaptureF
 async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
     taken, piece = [0], b"x" * 65536
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         async def stream(outlet: Outlet) -> None:
             leaving = asyncio.create_task(request.disconnected())
             while not leaving.done():
@@ -168,7 +167,7 @@ async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
 
 
 async def test_the_rest_of_a_body_that_nobody_wants_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(request: Request) -> Answer:
+    async def answer(request: IncomingRequest) -> Answer:
         monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
         return path(request)
 
@@ -192,7 +191,7 @@ async def test_a_client_whose_handshake_is_slow_holds_nobody_up() -> None:
 async def test_a_server_that_ends_does_not_wait_for_handshakes() -> None:
     async with serving(path) as served:
         with await bare(served) as client:
-            await eventually(lambda: bool(served.server.places.taken))
+            await eventually(lambda: bool(served.server.limit.taken))
             await served.server.stop(patience=0)
             assert await is_ended(client)
         await places_are_free(served)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apiserver.http.parser import RequestParser
+from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.transport import ClientTransport
 from tests.apiserver.http.http_servers import get, path, serving
 
@@ -62,15 +63,15 @@ TOGETHER = "in one piece"
 
 def read(*pieces: bytes) -> tuple[list[str], int | None]:
     """The paths of the requests that a reader found, each answered before the next piece comes, and the refusal."""
-    reader = RequestParser(ClientTransport(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     seen = []
     for piece in pieces:
         reader.feed(piece)
         while reader.requests:
-            if not (reader.requests[0].complete or reader.requests[0].broken):
+            if not (reader.requests[0].is_complete or reader.requests[0].is_broken):
                 break
             seen.append(reader.requests.popleft().path)
-            reader.go_on()
+            reader.resume()
     return seen, reader.refusal
 
 
@@ -126,10 +127,10 @@ def test_a_known_head_with_another_host_is_looked_at_anew(host: str, status: int
 
 @pytest.mark.parametrize(("status", "bad"), REFUSED.values(), ids=REFUSED)
 def test_such_a_head_is_never_known(status: int, bad: str) -> None:
-    reader = RequestParser(ClientTransport(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     reader.feed(bad.encode())
     assert reader.refusal == status
-    assert not reader._known._heads
+    assert not reader._head_cache._heads
 
 
 @pytest.mark.parametrize(("status", "bad"), REFUSED.values(), ids=REFUSED)
@@ -151,6 +152,6 @@ async def test_an_encoding_that_is_refused_is_named() -> None:
 
 
 async def test_spaces_behind_a_header_are_no_part_of_it() -> None:
-    reader = RequestParser(ClientTransport(asyncio.Transport()))
+    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     reader.feed(get("/", "X-Remote-User:  jane doe \t ").encode())
     assert reader.requests[0].header("x-remote-user") == "jane doe"

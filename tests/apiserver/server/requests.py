@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Request
 
 
 class BareRequest(Request):

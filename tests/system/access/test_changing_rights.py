@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.response import StreamResponse
+from clusterregistry.apiserver.http.response import StreamResponse, resolve
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
 from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
@@ -50,7 +49,7 @@ class Party:
         media = MERGE_PATCH if method == "PATCH" else "application/json"
         state = State(label="", user=None, headers=(("Authorization", f"Bearer {token}"),))
         ask = Ask(method=method, target=target, wish=Wish(verb=""), body=body, content_type=media)
-        answer = await answered(self.server.server.handler(Question(state, ask, ())))
+        answer = await resolve(self.server.server.handler(Question(state, ask, ())))
         if isinstance(answer, StreamResponse):  # a watch that is left before it begins
             return answer.status, None
         return answer.status, json.loads(b"".join(answer.body) or b"null")

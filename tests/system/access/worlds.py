@@ -15,10 +15,8 @@ from unittest import mock
 
 import orjson
 
-from clusterregistry.apiserver.filters.interface import answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import StreamResponse
-from clusterregistry.apiserver.registry.watcher import Batch
+from clusterregistry.apiserver.endpoints.request import Request
+from clusterregistry.apiserver.http.response import SharedPiece, StreamResponse, resolve
 from clusterregistry.apiserver.webhooks import webhook as calling
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.in_process import InProcess
@@ -133,7 +131,7 @@ class Question(Request):
         if _INITIAL_END in data:
             self._left.set()
 
-    def offer(self, _: Batch) -> bool:
+    def offer(self, _: SharedPiece) -> bool:
         return False
 
 
@@ -201,7 +199,7 @@ class World:
         admin = State(label="admin", user=states.ADMIN, headers=states.bearer("admintoken"))
         found = []
         for user, wish in pairs:
-            answer = await answered(self.server.server.handler(Question(admin, review_of(user, wish), ())))
+            answer = await resolve(self.server.server.handler(Question(admin, review_of(user, wish), ())))
             assert not isinstance(answer, StreamResponse)
             found.append(json.loads(b"".join(answer.body))["status"]["allowed"])
         return found
@@ -209,7 +207,7 @@ class World:
     async def _answer(self, state: State, ask: Ask) -> tuple[int, frozenset[str] | None]:
         chain = (self.others.certificates[state.certificate].der,) if state.certificate else ()
         question = Question(state, ask, chain)
-        answer = await answered(self.server.server.handler(question))
+        answer = await resolve(self.server.server.handler(question))
         if answer.status != 200 or ask.wish.verb not in ("list", "watch"):
             return answer.status, None
         if isinstance(answer, StreamResponse):

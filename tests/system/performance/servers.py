@@ -16,13 +16,15 @@ from typing import Any
 import uvloop
 
 from clusterregistry.apiserver import server as app
+from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
-from clusterregistry.apiserver.options import load
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.clients import TOKENS
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.http.http_servers import contexts
+from tests.product import load
 from tests.system.performance.clients import PATIENCE, RawClient
 from tests.system.performance.counting import Operations, Tracer
 from tests.system.performance.counting import stop as stop_tracing
@@ -109,7 +111,7 @@ def serving(directory: Path) -> Iterator[CountedServer]:
 
 async def _serve(directory: Path, tracer: Tracer, *, ready: Future[CountedServer], stop: asyncio.Event) -> None:
     flags = ["--data-dir", str(directory), "--token-auth-file", str(directory / "tokens.csv")]
-    async with app.build(load(flags, {})) as server, _listening(server) as port:
+    async with app.build(load(flags, {}), PRODUCT) as server, _listening(server) as port:
         ready.set_result(CountedServer(asyncio.get_running_loop(), tracer, port))
         await stop.wait()
         server.end_watches()
@@ -118,13 +120,13 @@ async def _serve(directory: Path, tracer: Tracer, *, ready: Future[CountedServer
 @contextlib.asynccontextmanager
 async def _listening(server: app.Server) -> AsyncIterator[int]:
     listening = socket.create_server(("127.0.0.1", 0))
-    http = HttpServer(server.handler)
+    http = HttpServer(server.handler, ServedRequest)
     await http.listen(listening, contexts()[0])
-    http._ticking.cancel()  # its clock, which is no part of any request, would be counted now and then
+    http._ticker.cancel()  # its clock, which is no part of any request, would be counted now and then
     try:
         yield listening.getsockname()[1]
     finally:
-        http.end()
+        http.abort()
 
 
 def fill(directory: Path, count: int) -> None:

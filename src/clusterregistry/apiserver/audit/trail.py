@@ -13,7 +13,7 @@ from clusterregistry.apiserver.audit.event_queue import EventQueue
 from clusterregistry.apiserver.audit.policy import NOTHING, Policy, Recording
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Counts, Level, Stage
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.http.response import Answer, Response
 
 LARGEST = 1024 * 1024
@@ -67,7 +67,7 @@ class Trail:
         self.forwarded_for = request.header("x-forwarded-for")
         self.real_ip = request.header("x-real-ip")
         self.address = request.client_address
-        self.received = request.received
+        self.received = request.received_at
         self.decision: Any = None
         self.impersonated: User | None = None
         self.code = 0
@@ -80,7 +80,7 @@ class Trail:
         self.answer_type = b""
         if recording.level >= Level.Request or request.info.verb in _NAMING_VERBS:
             self.body_type = request.header("content-type")
-            request.on_body = self._keep_body
+            request.body_observer = self._keep_body
 
     def _keep_body(self, body: bytes) -> None:
         is_shown = self.recording.level >= Level.Request

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apiserver.authn.interface import CredentialRefused
+from clusterregistry.apiserver.http.transport import MAX_CHAIN
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -23,8 +24,6 @@ T = TypeVar("T")
 Chain = tuple[bytes, ...]
 
 MAX_CACHED = 4096
-MAX_CHAIN = 10
-"""The most certificates of one client that are read: its own and the intermediates. More are ignored."""
 
 REFUSED_SECONDS = 60.0
 """Seconds after which a refused certificate is verified again: it may not have been valid yet."""

@@ -11,9 +11,9 @@ from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.object_meta import MetadataError
 from clusterregistry.apiserver.endpoints.decoder import decode_yaml
 from clusterregistry.apiserver.endpoints.options import WriteOptions
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.registry.store import check_resource_version
 
 Object = dict[str, Any]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from clusterregistry.apiserver.endpoints import encoding, negotiation
-from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, run_in_worker
 from clusterregistry.apiserver.storage.interface import KeyValue
@@ -18,18 +16,18 @@ from clusterregistry.apiserver.storage.interface import KeyValue
 
 async def create(scope: RequestScope, request: Request) -> Answer:
     """Adds an object; 201 with the object as it is stored."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         kv = await _created(scope, request, body, media_type=media_type, size=size)
         return encoding.object_response(scope, kv, representation, status=201)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _created(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> KeyValue:

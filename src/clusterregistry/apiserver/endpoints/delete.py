@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import encoding, negotiation, status
+from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.decoder import decode_body, no_object
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import delete_options, delete_options_from_query, list_options
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.list import list_objects
@@ -21,7 +20,7 @@ _TYPE = ("v1", "DeleteOptions")
 
 async def delete(scope: RequestScope, request: Request) -> Answer:
     """A Status when the object is gone, the object itself while finalizers hold it."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     options = await _options(scope, request)
     deleted = await scope.store.delete(request.info.name, options)
     if not deleted.removed:
@@ -33,12 +32,12 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
         "kind": resource.plural,
         **({"uid": deleted.uid} if deleted.uid else {}),
     }
-    return status.response(request, errors.success(details))
+    return encoding.status_response(request, errors.success(details))
 
 
 async def delete_collection(scope: RequestScope, request: Request) -> Answer:
     """Deletes what a list with the same parameters answers, and answers that list."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     selected = list_options(request.query, watch=False)
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
@@ -48,7 +47,7 @@ async def delete_collection(scope: RequestScope, request: Request) -> Answer:
 
 async def _options(scope: RequestScope, request: Request) -> DeleteOptions:
     """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     if not body:
         return delete_options_from_query(request.query)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)

@@ -1,6 +1,6 @@
-"""Objects and lists as the bytes of an answer, in whichever representation was negotiated.
+"""Encodes objects, lists, watch events and Statuses in the negotiated representation.
 
-The plain one joins bytes that are at hand; most others are made from decoded objects.
+The plain representation is the stored bytes. Most others are made from decoded objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import orjson
 
 from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import list_encoding, table
+from clusterregistry.apimachinery.meta.errors import APIError, Status
+from clusterregistry.apiserver.endpoints import list_encoding, negotiation, table
 from clusterregistry.apiserver.endpoints.list_encoding import (
     Form,
     PartialObjects,
@@ -32,15 +33,17 @@ from clusterregistry.apiserver.endpoints.negotiation import (
     YAML,
     Representation,
 )
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.response import JSON as JSON_TYPE
-from clusterregistry.apiserver.http.response import PROTOBUF as PROTOBUF_TYPE
-from clusterregistry.apiserver.http.response import YAML as YAML_TYPE
-from clusterregistry.apiserver.http.response import Edition, Response, protobuf_body
+from clusterregistry.apiserver.http.response import Edition, Response, text_response
 from clusterregistry.apiserver.registry.broadcaster import Encode
 from clusterregistry.apiserver.registry.list import Listed
 from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 from clusterregistry.apiserver.storage.interface import KeyValue
+
+JSON_TYPE = JSON.encode()
+YAML_TYPE = YAML.encode()
+PROTOBUF_TYPE = PROTOBUF.encode()
 
 
 def object_response(
@@ -154,12 +157,51 @@ def list_metadata(listed: Listed) -> dict[str, Any]:
 def _response(status: int, body: bytes, representation: Representation) -> Response:
     """An answer in YAML, protobuf or indented JSON, from compact JSON."""
     if representation.media_type == PROTOBUF:
-        return Response(status, PROTOBUF_TYPE, (protobuf_body(orjson.loads(body)),))
+        return Response(status, PROTOBUF_TYPE, (_encode_protobuf(orjson.loads(body)),))
     if representation.media_type == YAML:
         return Response(status, YAML_TYPE, (yaml_codec.encode(orjson.loads(body)),))
     if representation.pretty:
         return Response(status, JSON_TYPE, (json_codec.encode_pretty(orjson.loads(body)) + b"\n",))
     return Response(status, JSON_TYPE, (body + b"\n",))
+
+
+def _encode_protobuf(value: dict[str, Any]) -> bytes:
+    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - dear to import, rarely needed
+
+    return protobuf_codec.encode(value)
+
+
+def ordered_response(status: int, value: dict[str, Any], representation: Representation) -> Response:
+    """A Status or a review, in the order of the dict: as kube-apiserver writes its own kinds."""
+    if representation.media_type == PROTOBUF:
+        return Response(status, PROTOBUF_TYPE, (_encode_protobuf(value),))
+    if representation.media_type == YAML:
+        return Response(status, YAML_TYPE, (yaml_codec.encode(value),))
+    indent = orjson.OPT_INDENT_2 if representation.pretty else 0
+    return Response(status, JSON_TYPE, (orjson.dumps(value, option=indent | orjson.OPT_APPEND_NEWLINE),))
+
+
+def status_response(request: Request, status: Status, *, code: int = 200) -> Response:
+    """A Status in the media type that the client accepts; JSON if it accepts none of ours."""
+    return ordered_response(code, status, negotiation.negotiate_status(request))
+
+
+def error_response(request: Request, error: APIError) -> Response:
+    """The Status of an error, and its Retry-After."""
+    answer = status_response(request, error.status, code=error.code)
+    if error.retry_after is not None:
+        answer.headers.append((b"retry-after", str(error.retry_after).encode()))
+    return answer
+
+
+def json_response(value: Any, *, status: int = 200) -> Response:
+    """JSON in the order of the dict."""
+    return Response(status, JSON_TYPE, (orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE),))
+
+
+def page_not_found() -> Response:
+    """The response to an unknown path: plain text and no Status, as in kube-apiserver."""
+    return text_response("404 page not found\n", status=404)
 
 
 def event_encoder(scope: RequestScope, representation: Representation, *, include: str) -> Encode:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.negotiation import Representation
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_info import parse_bool
-from clusterregistry.apiserver.endpoints.request_scope import KindScope, RequestScope
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer, Reply
 from clusterregistry.apiserver.registry.list import parse_revision, wait_until_fresh
 from clusterregistry.apiserver.registry.worker_pool import LARGE
@@ -15,7 +15,7 @@ from clusterregistry.apiserver.registry.worker_pool import LARGE
 
 def get(scope: RequestScope, request: Request) -> Reply:
     """The object as of now; with a resourceVersion not older than that, which 0 never is."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     kv = None if request.query_string else scope.store.get_cached(request.info.name)
     if kv is None:
         return _get_later(scope, request, representation)
@@ -38,13 +38,3 @@ async def _get_later(scope: RequestScope, request: Request, representation: Repr
     if not representation.is_plain and len(kv.value) > LARGE:
         return await encoding.large_object_response(scope, kv, representation, include=include)
     return encoding.object_response(scope, kv, representation, include=include)
-
-
-def negotiate(scope: KindScope, request: Request) -> Representation:
-    """The representation that a request asks for. Raises 406."""
-    return negotiation.representation(
-        request.header("accept"),
-        native=scope.resource.native,
-        pretty=request.query.first("pretty") if request.query_string else "",
-        user_agent=request.header("user-agent"),
-    )

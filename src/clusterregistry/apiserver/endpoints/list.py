@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from clusterregistry.apiserver.endpoints import encoding
-from clusterregistry.apiserver.endpoints.get import negotiate
+from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.options import list_options
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.list import list_objects
 
 
 async def list_collection(scope: RequestScope, request: Request) -> Answer:
     """All objects that the user may see, or those that selectors and paging leave of them."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     options = list_options(request.query, watch=False)
     options.visible = request.visible
     listed = await list_objects(scope.store, options)

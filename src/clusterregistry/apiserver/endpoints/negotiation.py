@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.codecs.media_types import Clause, clauses
 from clusterregistry.apimachinery.meta import errors
+from clusterregistry.apiserver.endpoints.request import Request
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -54,28 +55,30 @@ class Representation:
 PLAIN = Representation()
 
 
-def representation(accept: str, *, native: bool = False, pretty: str = "", user_agent: str = "") -> Representation:
-    """The first representation of an ``Accept`` header that we have of a kind. Raises 406."""
-    wanted = _negotiate_native(accept) if native else _negotiate(accept)
+def negotiate(request: Request, *, native: bool) -> Representation:
+    """The first representation in the ``Accept`` header that a kind has. Raises 406."""
+    accept, user_agent = request.header("accept"), request.header("user-agent")
+    wanted = _native_representation(accept) if native else _representation(accept)
     if wanted is None:
         raise errors.not_acceptable(NATIVE if native else ACCEPTED)
-    return _PRETTY[wanted] if _wants_pretty(pretty, user_agent) else wanted
+    return _PRETTY[wanted] if _wants_pretty(request, user_agent) else wanted
 
 
-def watch_representation(accept: str) -> Representation:
-    """The same for the objects of a watch, which come in JSON only. Raises 406."""
-    found = _negotiate(accept)
+def negotiate_watch(request: Request) -> Representation:
+    """The representation of the objects of a watch, which come in JSON only. Raises 406."""
+    found = _representation(request.header("accept"))
     if found is None or found.media_type != JSON:
         raise errors.not_acceptable([f"{JSON};stream={_STREAM}"])
     return found
 
 
-def status_representation(accept: str, *, pretty: str = "", user_agent: str = "") -> Representation:
-    """The same for a Status, which is never another kind and is always answered."""
-    plain = _negotiate_status(accept)
-    asked = _negotiate(accept)
-    indented = asked.pretty if asked else True  # who takes nothing that we have is a person with a browser
-    return _PRETTY[plain] if indented or _wants_pretty(pretty, user_agent) else plain
+def negotiate_status(request: Request) -> Representation:
+    """The representation of a Status, which is always sent and never as another kind."""
+    accept, user_agent = request.header("accept"), request.header("user-agent")
+    plain = _status_representation(accept)
+    asked = _representation(accept)
+    indented = asked.pretty if asked else True  # a client that accepts nothing of ours is a person with a browser
+    return _PRETTY[plain] if indented or _wants_pretty(request, user_agent) else plain
 
 
 class _Pretty(dict[Representation, Representation]):
@@ -89,25 +92,26 @@ class _Pretty(dict[Representation, Representation]):
 _PRETTY = _Pretty()
 
 
-def _wants_pretty(pretty: str, user_agent: str) -> bool:
-    """As kube-apiserver does: on request, and for people who come with a browser or curl."""
+def _wants_pretty(request: Request, user_agent: str) -> bool:
+    """As kube-apiserver does: on request, and for people with a browser or curl."""
+    pretty = request.query.first("pretty") if request.query_string else ""
     if pretty:
         return pretty.lower() in ("1", "t", "true")
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 @bounded_cache(512)
-def _negotiate(accept: str) -> Representation | None:
+def _representation(accept: str) -> Representation | None:
     return _first_fitting(accept, ACCEPTED)
 
 
 @bounded_cache(512)
-def _negotiate_native(accept: str) -> Representation | None:
+def _native_representation(accept: str) -> Representation | None:
     return _first_fitting(accept, NATIVE)
 
 
 @bounded_cache(512)
-def _negotiate_status(accept: str) -> Representation:
+def _status_representation(accept: str) -> Representation:
     accepted = (media_type for clause in clauses(accept) for media_type in NATIVE if clause.matches(media_type))
     return Representation(next(accepted, JSON))
 

@@ -16,9 +16,9 @@ from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apimachinery.meta.object_meta_validation import FIELD_MANAGER_LIMIT, validate_field_manager
 from clusterregistry.apimachinery.meta.selectors import SelectorError
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_info import parse_bool
-from clusterregistry.apiserver.http.query import Query
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.http.request import Query
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.apiserver.registry.list import EXACT, NOT_OLDER_THAN, ListOptions
 

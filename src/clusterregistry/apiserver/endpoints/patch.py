@@ -19,15 +19,13 @@ from clusterregistry.apimachinery.patch import (
 )
 from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.apply import apply_patcher
-from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_json, tidy, unknown_fields, work_size
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import WriteOptions, manager_name, patch_options
+from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
-from clusterregistry.apiserver.registry.store import Change, Written
+from clusterregistry.apiserver.registry.store import Change, UpdateRequest, Written
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
@@ -36,19 +34,19 @@ Apply = Callable[[Object, Any], Any]
 
 async def patch(scope: RequestScope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     media_type = negotiation.patch_type(request.header("content-type"))
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         written = await _patched(scope, request, body, media_type=media_type, size=size)
         status = 201 if written.created else 200
         return encoding.object_response(scope, written.kv, representation, status=status)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
@@ -62,15 +60,17 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
         change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
     return await scope.store.update(
         request.info.name,
-        change,
-        strategy=scope.strategy_for(request.info.subresource),
-        dry_run=options.dry_run,
-        warn=request.warnings.add,
-        take_back=request.warnings.taking_back(),
-        create=is_apply and not request.info.subresource,
-        before_create=partial(require, request, "create"),
-        admit=scope.admit_for(request.user, request.info.name),
-        size=size,
+        UpdateRequest(
+            change=change,
+            strategy=scope.strategy_for(request.info.subresource),
+            dry_run=options.dry_run,
+            warn=request.warnings.add,
+            discard_warnings=request.warnings.checkpoint(),
+            allow_create=is_apply and not request.info.subresource,
+            before_create=partial(require, request, "create"),
+            admit=scope.admit_for(request.user, request.info.name),
+            size=size,
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.selectors import SelectorError
-from clusterregistry.apiserver.http.query import Query
+from clusterregistry.apiserver.http.request import Query
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _PREFIXES = {"api", "apis"}

@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
-
-from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager, View
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
-from clusterregistry.apiserver.endpoints import negotiation
+from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.decoder import decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.negotiation import METADATA, NATIVE, Representation
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import KindScope, group_version
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import JSON, PROTOBUF, YAML, Answer, Response, protobuf_body
+from clusterregistry.apiserver.http.response import Answer, Response
 from clusterregistry.apiserver.registry.resource import Definition, Version, same
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS, run_in_worker
 from clusterregistry.apiserver.reviews.interface import Review
@@ -65,20 +61,20 @@ def _field_manager(definition: Definition, version: Version, *, now: Callable[[]
 
 async def review(scope: ReviewScope, request: Request) -> Answer:
     """Answers a question; 201 with the question and the answer."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=True)
     if representation.kind not in ("", METADATA):
         raise errors.not_acceptable(NATIVE)
     media_type = negotiation.body_type(request.header("content-type"), native=True)
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         answer = await _answered(scope, request, body, media_type=media_type, size=size)
         return await run_in_worker(partial(_response, answer, representation), size=size)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_type: str, size: int) -> Object:
@@ -106,10 +102,4 @@ def _response(answer: Object, representation: Representation) -> Response:
     if representation.kind == METADATA:
         version = f"meta.k8s.io/{representation.version}"
         answer = {"kind": METADATA, "apiVersion": version, "metadata": answer["metadata"]}
-    if representation.media_type == negotiation.PROTOBUF:
-        return Response(201, PROTOBUF, (protobuf_body(answer),))
-    if representation.media_type == negotiation.YAML:
-        return Response(201, YAML, (yaml_codec.encode(answer),))
-    indent = orjson.OPT_INDENT_2 if representation.pretty else 0
-    # In the order of the dict: kube-apiserver writes its own kinds in the order of their fields.
-    return Response(201, JSON, (orjson.dumps(answer, option=indent | orjson.OPT_APPEND_NEWLINE),))
+    return encoding.ordered_response(201, answer, representation)

@@ -7,14 +7,12 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
-from clusterregistry.apiserver.endpoints.authorization import require
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
-from clusterregistry.apiserver.endpoints.get import negotiate
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
+from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
 from clusterregistry.apiserver.http.response import Answer
-from clusterregistry.apiserver.registry.store import Written
+from clusterregistry.apiserver.registry.store import UpdateRequest, Written
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
@@ -22,19 +20,19 @@ Object = dict[str, Any]
 
 async def update(scope: RequestScope, request: Request) -> Answer:
     """Replaces an object; creates it (201) where the kind allows that and the user may create."""
-    representation = negotiate(scope, request)
+    representation = negotiation.negotiate(request, native=scope.resource.native)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
-    body = request.cached_body() or await request.body()
+    body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
-        await LARGE_REQUESTS.take(request.user.name)
+        await LARGE_REQUESTS.acquire(request.user.name)
     try:
         written = await _updated(scope, request, body, media_type=media_type, size=size)
         status = 201 if written.created else 200
         return encoding.object_response(scope, written.kv, representation, status=status)
     finally:
         if size > LARGE:
-            LARGE_REQUESTS.leave()
+            LARGE_REQUESTS.release(request.user.name)
 
 
 async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_type: str, size: int) -> Written:
@@ -54,14 +52,16 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
 
     return await scope.store.update(
         request.info.name,
-        replaced,
-        strategy=scope.strategy_for(request.info.subresource),
-        dry_run=options.dry_run,
-        warn=warn,
-        take_back=request.warnings.taking_back(),
-        before_create=partial(require, request, "create"),
-        admit=scope.admit_for(request.user, request.info.name),
-        size=size,
+        UpdateRequest(
+            change=replaced,
+            strategy=scope.strategy_for(request.info.subresource),
+            dry_run=options.dry_run,
+            warn=warn,
+            discard_warnings=request.warnings.checkpoint(),
+            before_create=partial(require, request, "create"),
+            admit=scope.admit_for(request.user, request.info.name),
+            size=size,
+        ),
     )
 
 

@@ -17,17 +17,18 @@ import orjson
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints.encoding import JSON_TYPE as JSON
 from clusterregistry.apiserver.endpoints.negotiation import Representation
 from clusterregistry.apiserver.endpoints.options import list_options
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import JSON, Answer, Response, StreamResponse
-from clusterregistry.apiserver.registry.broadcaster import ADDED
-from clusterregistry.apiserver.registry.errors import api_error
-from clusterregistry.apiserver.registry.feed import Feed, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
+from clusterregistry.apiserver.registry.broadcaster import ADDED, UnfilteredFeed
+from clusterregistry.apiserver.registry.errors import api_error, watch_error
+from clusterregistry.apiserver.registry.filtered import FilteredFeed
 from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
-from clusterregistry.apiserver.registry.watcher import Frame, Outlet, Watcher
-from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
+from clusterregistry.apiserver.registry.watcher import Feed, Frame, Watcher
+from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event
 
 _BOOKMARK_INTERVAL = 60.0
@@ -48,7 +49,7 @@ class WatchSettings:
 
 async def watch(scope: RequestScope, request: Request, settings: WatchSettings) -> Answer:
     """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
-    representation = negotiation.watch_representation(request.header("accept"))
+    representation = negotiation.negotiate_watch(request)
     include = request.query.first("includeObject")
     options = list_options(request.query, watch=True)
     options.visible = request.visible
@@ -115,14 +116,9 @@ class _Session:
     def _feed(self) -> Feed:
         scope, options, encode = self._scope, self._options, self._encode
         if options.visible.names() is not None:
-            return FilteredFeed(scope.store, scope.hub, options=options, encode=encode, on_overflow=self._give_up)
-        return WholeFeed(
-            scope.store,
-            scope.hub,
-            options=options,
-            encode=encode,
-            representation=self._key,
-            on_overflow=self._give_up,
+            return FilteredFeed(scope.hub, options=options, encode=encode, on_overflow=self._give_up)
+        return UnfilteredFeed(
+            scope.hub, options=options, encode=encode, representation=self._key, on_overflow=self._give_up
         )
 
     def _timeout(self) -> float:
@@ -150,7 +146,7 @@ class _Session:
         while not watcher.ended and loop.time() < deadline:
             # What the client will have seen once these frames are sent; while they are, more may happen.
             waited = await watcher.next(min(deadline, bookmark_at) - loop.time(), None if self._first else outlet)
-            coming = await feed.coming(waited)
+            coming = await feed.next_delivery(waited)
             await self._send_frames(outlet, coming.frames)
             due = loop.time() >= bookmark_at
             if due:
@@ -210,10 +206,8 @@ class _Session:
         store = self._scope.store
         try:
             return await store.storage.history(store.prefix, after=after, limit=_HISTORY_PAGE)
-        except RevisionCompacted as error:
-            raise errors.gone(f"too old resource version: {error.requested} ({error.compacted})") from None
         except StorageError as error:
-            raise api_error(error) from error
+            raise watch_error(error) from error
 
     async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
         """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.audit.settings import PANIC, REQUEST_RECEIVED, RESPONSE_COMPLETE, RESPONSE_STARTED
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import ClientGoneError, Request
-from clusterregistry.apiserver.http.response import Answer, Reply, Response, Stream, StreamResponse
-from clusterregistry.apiserver.registry.watcher import Outlet
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.request import ClientGoneError
+from clusterregistry.apiserver.http.response import Answer, Outlet, Reply, Response, Stream, StreamResponse
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.audit.trail import Audit, Trail

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.audit.settings import RESPONSE_STARTED
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def filter_for(audit: Audit | None) -> Filter:
             return inner
 
         def handle(request: Request) -> Reply:
-            request.received = audit.now()
+            request.received_at = audit.now()
             try:
                 reply = inner(request)
             except APIError as error:

@@ -15,9 +15,9 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.interface import Authenticator, CredentialRefused, Outcome
 from clusterregistry.apiserver.authn.request_header import ProxyHeaders
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.request import HeaderNames, Request
-from clusterregistry.apiserver.http.response import Answer, Reply
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.request import HeaderNames
+from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
 MAX_LINES = 5
 """Lines a second. The rest of a second is only counted: neither the disk nor the memory fills up."""
@@ -100,14 +100,15 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
 
         async def handle_later(request: Request, asked: Awaitable[Outcome]) -> Answer:
             try:
-                request.user = await asked
+                user = await asked
             except CredentialRefused as refused:
                 refusals.note(refused, request.client_address)
                 raise
-            if request.user is None:
+            if user is None:
                 raise errors.unauthorized()
+            request.user = user
             request.drop_headers(claims())
-            return await answered(inner(request))
+            return await resolve(inner(request))
 
         return handle
 
@@ -134,5 +135,5 @@ def _claims(configured: ProxyHeaders) -> HeaderNames:
     both = (_STANDARD, configured)
     return HeaderNames(
         ["authorization", *(name for each in both for name in (*each.user, *each.uid, *each.group))],
-        beginnings=dict.fromkeys(beginning for each in both for beginning in each.extra),
+        prefixes=dict.fromkeys(beginning for each in both for beginning in each.extra),
     )

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from clusterregistry.apiserver.authz.forbidden import forbidden
-from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, NameLister, NamesNobody, Verdict
+from clusterregistry.apiserver.authz.interface import (
+    Attributes,
+    Authorizer,
+    Decision,
+    EmptyNameLister,
+    NameLister,
+    Verdict,
+)
 from clusterregistry.apiserver.authz.visible_names import Visibility
-from clusterregistry.apiserver.endpoints.authorization import attributes_of
-from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Reply
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request, attributes_of
+from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
 _ALLOWED_IN_PART = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
 _COLLECTION_VERBS = frozenset({"list", "watch"})
 
 
 def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter:
-    lister = authorizer if isinstance(authorizer, NameLister) else NamesNobody()
+    lister = authorizer if isinstance(authorizer, NameLister) else EmptyNameLister()
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
@@ -37,7 +42,7 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
 
         async def handle_later(request: Request, attributes: Attributes, asked: Awaitable[Decision]) -> Answer:
             check(request, attributes, await asked)
-            return await answered(inner(request))
+            return await resolve(inner(request))
 
         def check(request: Request, attributes: Attributes, decision: Decision) -> None:
             request.decision = decision

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from clusterregistry.apiserver.authn.interface import Authenticator
 from clusterregistry.apiserver.authn.request_header import ProxyHeaders
 from clusterregistry.apiserver.authz.interface import Authorizer
+from clusterregistry.apiserver.endpoints.request import Filter, Handler
+from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import (
     audit,
     audit_failed_authn,
@@ -23,8 +25,6 @@ from clusterregistry.apiserver.filters import (
     standard_headers,
     timeout,
 )
-from clusterregistry.apiserver.filters.in_flight import FairQueue
-from clusterregistry.apiserver.filters.interface import Filter, Handler
 from clusterregistry.apiserver.metrics import RequestMetrics
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Hashable, Iterable, Sequence
 
 from isal import isal_zlib
 
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Answer, Body, LazyBody, Reply, Response
 
 THRESHOLD = 128 * 1024

@@ -15,13 +15,13 @@ from clusterregistry.apiserver.authn.request_header import extra_of, text_of
 from clusterregistry.apiserver.authn.user import ALL_UNAUTHENTICATED, ANONYMOUS, User, authenticated
 from clusterregistry.apiserver.authz.forbidden import forbidden
 from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, decided
-from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.request import HeaderNames, Request
-from clusterregistry.apiserver.http.response import Answer, Reply
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.request import HeaderNames
+from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
 VERB = "impersonate"
 EXTRA = "impersonate-extra-"
-HEADERS = HeaderNames(("impersonate-user", "impersonate-uid", "impersonate-group"), beginnings=(EXTRA,))
+HEADERS = HeaderNames(("impersonate-user", "impersonate-uid", "impersonate-group"), prefixes=(EXTRA,))
 
 SERVICE_ACCOUNT = "system:serviceaccount:"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
@@ -31,7 +31,7 @@ _LABEL_LIMIT = 63  # a namespace's name is a DNS label
 def filter_for(authorizer: Authorizer) -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            return impersonate(request) if request.mentions(HEADERS) else inner(request)
+            return impersonate(request) if request.has_any_header(HEADERS) else inner(request)
 
         async def impersonate(request: Request) -> Answer:
             wanted = _wanted(request)
@@ -42,7 +42,7 @@ def filter_for(authorizer: Authorizer) -> Filter:
                         raise forbidden(attributes, decision)
                 request.impersonator, request.user = request.user, _in_effect(wanted)
             request.drop_headers(HEADERS)
-            return await answered(inner(request))
+            return await resolve(inner(request))
 
         return handle
 

@@ -6,8 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable
 
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response
 from clusterregistry.apiserver.metrics import RequestMetrics, Series
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints.status import error_response
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import ClientGoneError, Request
+from clusterregistry.apiserver.endpoints.encoding import error_response
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.request import ClientGoneError
 from clusterregistry.apiserver.http.response import Answer, Reply, Response
 
 _log = logging.getLogger(__name__)

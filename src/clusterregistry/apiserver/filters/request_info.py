@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from clusterregistry.apiserver.endpoints import request_info
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Reply
 
 

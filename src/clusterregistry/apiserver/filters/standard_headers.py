@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from clusterregistry.apiserver.filters.interface import Filter, Handler
-from clusterregistry.apiserver.http.request import Request
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response
 from clusterregistry.apiserver.registry.uid import new_uid
 
@@ -42,9 +41,9 @@ def _add_headers(request: Request, answer: Answer) -> None:
     if not headers or not any(name == b"cache-control" for name, _ in headers):
         headers.append(_NO_CACHE)
     headers.append((b"audit-id", request.id.encode()))
-    warned = request.warned
-    if warned is not None:
-        headers.extend(warned.headers())
+    warnings = request.recorded_warnings
+    if warnings is not None:
+        headers.extend(warnings.headers())
 
 
 def _is_good_id(given: str) -> bool:

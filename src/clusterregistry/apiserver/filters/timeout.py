@@ -11,9 +11,8 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.duration import parse_duration
-from clusterregistry.apiserver.filters.interface import Filter, Handler, answered
-from clusterregistry.apiserver.http.request import Request
-from clusterregistry.apiserver.http.response import Answer, Reply, Response
+from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
+from clusterregistry.apiserver.http.response import Answer, Reply, Response, resolve
 
 _QUICK = frozenset({"get", "list"})
 """Verbs that answer from memory: a timer for each would cost more than it gives."""
@@ -38,7 +37,7 @@ def filter_for(seconds: float) -> Filter:
         async def limited_to(wished: float, request: Request) -> Answer:
             try:
                 async with asyncio.timeout(wished):
-                    return await answered(inner(request))
+                    return await resolve(inner(request))
             except TimeoutError:
                 raise _too_late() from None
 

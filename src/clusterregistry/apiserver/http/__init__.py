@@ -1,5 +1,5 @@
-"""HTTP/1.1 between sockets and the chain: bytes become a Request, an Answer becomes bytes.
+"""An HTTP/1.1 server on httptools. It imports nothing else of this project and knows nothing of what is served.
 
-``reading`` makes requests of bytes, ``writing`` makes bytes of answers, ``connection`` does both for one client, in
-order, and ``server`` has the connections. The parser itself is httptools. Nothing here knows what is served.
+``parser`` makes requests of bytes, ``response_writer`` makes bytes of responses, ``connection`` does both for one
+client, in order. ``listener`` accepts clients and ``server`` has their connections.
 """

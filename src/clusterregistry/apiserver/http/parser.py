@@ -1,7 +1,8 @@
-"""Requests from the bytes of a connection, in whatever pieces they come.
+"""Parses the bytes of a connection into requests, in whatever pieces they arrive.
 
-No client can make it raise or keep much. Heads and trailers are bounded in size, and what comes behind a request that
-is still being answered is hardly parsed. Trailers never count as headers: who filtered those has not seen them.
+No client can make the parser raise or keep much. Heads and trailers are bounded in size, and bytes behind a request
+that is still being answered are hardly parsed. Trailers never count as headers: filters that check headers have not
+seen them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 import httptools
@@ -19,235 +21,68 @@ from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.transport import ClientTransport
 
 Headers = dict[str, str]
-Repeated = Sequence[tuple[str, str]]
-
-_PLAIN = rb"A-Za-z0-9/&=%._~:,@+-"
-_LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[%b]{0,1024})(?:\?([?%b]{0,1024}))? HTTP/1\.1" % (_PLAIN, _PLAIN))
-_HEADER_LINES = re.compile(rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)*")
-_LENGTH_LINE = re.compile(rb"\r\ncontent-length: ?([0-9]{1,6})(?=\r\n|\Z)", re.IGNORECASE)
-_END = b"\r\n\r\n"
-_MORE_TO_KNOW = frozenset(("transfer-encoding", "expect", "upgrade", "connection", "proxy-connection"))
-"""Of a request with one of these there is more to know than its headers."""
-
-_LONGEST = 4096
-"""Bytes of header lines that are remembered: each connection has its own, for each method."""
-
-_LESSONS = 16
-"""Heads of one connection that are remembered in vain: clients that number their requests have always another one."""
-
-
-class HeadCache:
-    """The headers of one connection's last request of each method, as the parser has read them."""
-
-    __slots__ = ("_heads", "_in_vain")
-
-    def __init__(self) -> None:
-        self._heads: dict[bytes, _Head] = {}
-        """By method."""
-        self._in_vain = 0
-        """How many were learnt since one was recognised."""
-
-    def request_in(self, data: bytes, wire: ClientTransport) -> IncomingRequest | None:
-        """The request, if the data are one whole request with known headers, and nothing else."""
-        lines, end, body = data.partition(_END)
-        line = _LINE.match(lines)
-        if line is None or not end:
-            return None
-        method, path, query_string = line.groups(b"")
-        head = self._heads.get(method)
-        if head is None or not head.fits(lines[line.end() :], body):
-            return None
-        self._in_vain = 0
-        headers = head.headers.copy()  # whoever looks at headers may drop some
-        if head.has_length:
-            headers["content-length"] = str(len(body))
-        return IncomingRequest(wire, head.method, unquoted(path), query_string, headers, head.repeated, body)
-
-    def learn(self, data: bytes, request: IncomingRequest) -> None:
-        """The parser has made this request of data that it takes for one whole request."""
-        if self._in_vain >= _LESSONS:
-            return
-        line = _LINE.match(data)
-        head = _learnt(data[line.end() : data.find(_END)], request) if line else None
-        if line and head:
-            self._heads[line[1]] = head
-            self._in_vain += 1
-        if self._in_vain >= _LESSONS:
-            self.forget()
-
-    def forget(self) -> None:
-        """Nothing that comes on this connection is what was known."""
-        self._heads.clear()
-
-
-class _Head:
-    """The header lines of a request, each with the line break before it, and what the parser made of them."""
-
-    __slots__ = ("_lines", "has_length", "headers", "method", "repeated")
-
-    def __init__(self, request: IncomingRequest, lines: bytes, *, has_length: bool) -> None:
-        """With the length of a body there is ``%d`` in the lines, where its digits stand."""
-        self.method = request.method
-        self.headers, self.repeated = request.all_headers()
-        self._lines = lines
-        self.has_length = has_length
-
-    def fits(self, lines: bytes, body: bytes) -> bool:
-        """Whether these are the same lines, but for the length, which is exactly that of what is behind them."""
-        if self.has_length:
-            return lines == self._lines % len(body)
-        return not body and lines == self._lines
-
-
-def _learnt(lines: bytes, request: IncomingRequest) -> _Head | None:
-    """The head of a request with these header lines; None unless they are as plain as can be."""
-    headers, repeated = request.all_headers()
-    if not _is_plain(lines, headers, repeated):
-        return None
-    if "content-length" not in headers:
-        return _Head(request, lines, has_length=False)
-    length = _LENGTH_LINE.search(lines)
-    if length is None or length[1].decode() != headers["content-length"]:
-        return None
-    before, after = (part.replace(b"%", b"%%") for part in (lines[: length.start(1)], lines[length.end(1) :]))
-    return _Head(request, b"%b%%d%b" % (before, after), has_length=True)
-
-
-def _is_plain(lines: bytes, headers: Headers, repeated: Repeated) -> bool:
-    """Whether there is but one way to read the lines, the parser has read them so, and they say no more than it did."""
-    return (
-        len(lines) <= _LONGEST
-        and _HEADER_LINES.fullmatch(lines) is not None
-        and lines.count(b"\r\n") == len(headers) + len(repeated)
-        and _MORE_TO_KNOW.isdisjoint(headers)
-        and all(name != "content-length" for name, _ in repeated)
-    )
-
-
-def unquoted(path: bytes) -> str:
-    text = path.decode("ascii")
-    return unquote(text) if "%" in text else text
-
-
-_VERSIONS = frozenset(("1.0", "1.1"))
-_HOST = re.compile(r"[A-Za-z0-9!$%&()*+,.:;=@\[\]'_~-]*")
-"""As Go's ``httpguts.ValidHostHeader``: what a name, an address and a port can be made of, and may be empty."""
-
-
-class HeadRefusedError(Exception):
-    """A head that is no request of ours to answer."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
-def check_head(version: str, headers: dict[str, str], repeated: Sequence[tuple[str, str]]) -> None:
-    """Raises HeadRefusedError. Headers have the values that came first, by name; ``repeated`` those behind them."""
-    if version not in _VERSIONS:
-        raise HeadRefusedError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version}")
-    _check_host(version, headers.get("host"))
-    if "transfer-encoding" in headers:
-        _check_encoding(version, headers["transfer-encoding"])
-    if "expect" in headers:
-        _check_expectation(headers["expect"])
-    for name, value in repeated:
-        if name in _CHECKS_OF_FURTHER:
-            _CHECKS_OF_FURTHER[name](value)
-
-
-def _check_host(version: str, host: str | None) -> None:
-    if host is None:
-        if version != "1.0":
-            raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "no Host")
-    elif not _HOST.fullmatch(host):
-        raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "a Host that can be none")
-
-
-def _check_encoding(version: str, encoding: str) -> None:
-    """The parser takes any that ends with chunks, and would give us a body that is still encoded."""
-    if version == "1.0":
-        raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "an encoding that HTTP/1.0 does not know")
-    if encoding.lower() != "chunked":
-        raise HeadRefusedError(HTTPStatus.NOT_IMPLEMENTED, "an encoding other than chunked")
-
-
-def _check_expectation(expected: str) -> None:
-    if expected and expected.lower() != "100-continue":
-        raise HeadRefusedError(HTTPStatus.EXPECTATION_FAILED, "an expectation other than 100-continue")
-
-
-def _refuse_second_host(_: str) -> None:
-    raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "more than one Host")
-
-
-def _refuse_second_encoding(_: str) -> None:
-    raise HeadRefusedError(HTTPStatus.NOT_IMPLEMENTED, "more than one encoding")
-
-
-_CHECKS_OF_FURTHER = {
-    "host": _refuse_second_host,
-    "transfer-encoding": _refuse_second_encoding,
-    "expect": _check_expectation,
-}
-
+RepeatedHeaders = Sequence[tuple[str, str]]
 
 HEADERS_LIMIT = 1024 * 1024
-"""Bytes of URL and headers together, about, as Go's server has it."""
+"""Bytes of URL and headers together, approximately, as in Go's server."""
 
 URL_LIMIT = 64 * 1024
-"""Bytes of path and query, about: they are looked at before anybody knows who asks."""
+"""Bytes of path and query, approximately: they are parsed before the user is known."""
 
 HEADERS_COUNT = 2000
-"""Headers of one request, about; a proxy that tells a user's groups may send a thousand. Each is an object of ours."""
+"""Headers of one request, approximately; a proxy that names a user's groups may send a thousand. Each is an object."""
 
 _SLICE = 4096
-"""Bytes that are parsed at a time: an answer's wait bounds how many requests can be sent ahead and become objects."""
+"""Bytes that are parsed at a time. This bounds how many pipelined requests become objects while one is answered."""
 
 _SERVED_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS ")
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) /")
-_STAND_IN = b"PROPFIND"  # any method that the parser takes and we do not serve
+_STAND_IN = b"PROPFIND"  # any method that httptools knows and the server does not serve
 
 _log = logging.getLogger(__name__)
 
+R = TypeVar("R", bound=IncomingRequest)
 
-class RequestParser:
-    """Reads one request after the other. The parser calls the ``on_`` methods."""
+
+class RequestParser(Generic[R]):
+    """Parses one request after the other. httptools calls the ``on_`` methods."""
 
     __slots__ = (
         "_count",
         "_current",
-        "_deaf",
+        "_head_cache",
         "_headers",
         "_held",
-        "_known",
+        "_ignores_input",
         "_method",
         "_parser",
         "_repeated",
+        "_request_class",
+        "_transport",
         "_unparsed",
         "_url",
-        "_wire",
         "between_messages",
         "in_head",
         "refusal",
         "requests",
     )
 
-    def __init__(self, wire: ClientTransport) -> None:
-        self.requests: deque[IncomingRequest] = deque()
-        """Those that are to be answered, in their order; who has answered one removes it."""
+    def __init__(self, transport: ClientTransport, request_class: type[R]) -> None:
+        self.requests: deque[R] = deque()
+        """The requests to answer, in their order. The caller removes a request once it is answered."""
         self.refusal: HTTPStatus | None = None
-        """The status to be answered after them, when something came that is no request."""
+        """The status to respond with after the requests, when malformed input arrived."""
         self.in_head = False
         self.between_messages = True
         """Whether the last request is complete, its body included."""
-        self._wire = wire
+        self._transport = transport
+        self._request_class = request_class
         self._parser = httptools.HttpRequestParser(self)
-        self._known = HeadCache()
+        self._head_cache = HeadCache(request_class)
         self._count = 0
-        self._current: IncomingRequest | None = None
-        self._deaf = False
-        self._headers: dict[str, str] = {}
+        self._current: R | None = None
+        self._ignores_input = False
+        self._headers: Headers = {}
         self._held = bytearray()
         self._method = ""
         self._repeated: list[tuple[str, str]] = []
@@ -255,35 +90,35 @@ class RequestParser:
         self._url = b""
 
     def feed(self, data: bytes) -> None:
-        """Takes what has come. Never raises: what is malformed ends in a ``refusal``."""
-        if self._deaf:
+        """Parses received bytes. Never raises: malformed input ends in a ``refusal``."""
+        if self._ignores_input:
             return
         if len(self.requests) > 1:
             self._hold(data)
         elif self.between_messages:
-            self._begin_with(data)
+            self._parse_request(data)
         else:
             self._parse_all(data)
 
-    def go_on(self) -> None:
-        """A request was answered and removed: looks at what was held back meanwhile."""
-        if self._held and not self._deaf:
+    def resume(self) -> None:
+        """Parses the bytes that were held back while the last request was answered."""
+        if self._held and not self._ignores_input:
             held, self._held = bytes(self._held), bytearray()
-            self._wire.release(len(held))
+            self._transport.release(len(held))
             self.feed(held)
 
     def close(self) -> None:
-        """Nothing more will come."""
-        self._deaf = True
-        del self._parser  # it knows us: a cycle that would wait for the collector
+        """Ignores all further input."""
+        self._ignores_input = True
+        del self._parser  # it refers to this object: a cycle that would wait for the collector
 
     def _hold(self, data: bytes) -> None:
         self._held += data
-        self._wire.hold(len(data))
+        self._transport.hold(len(data))
 
-    def _begin_with(self, data: bytes) -> None:
-        """Parses what begins with a request, unless it has nothing new but its URL and its body."""
-        request = self._known.request_in(data, self._wire)
+    def _parse_request(self, data: bytes) -> None:
+        """Parses bytes that begin with a request. A request with a cached head skips httptools."""
+        request = self._head_cache.parse(data, self._transport)
         if request is not None:
             self._unparsed = 0
             self.requests.append(request)
@@ -291,7 +126,7 @@ class RequestParser:
         before = len(self.requests)
         self._parse_all(data)
         if self.between_messages and len(self.requests) == before + 1:
-            self._known.learn(data, self.requests[-1])
+            self._head_cache.add(data, self.requests[-1])
 
     def _parse_all(self, data: bytes) -> None:
         if len(data) <= _SLICE:
@@ -304,7 +139,7 @@ class RequestParser:
             if len(self.requests) > 1:
                 self._hold(data[start:])
                 return
-            if self._deaf:
+            if self._ignores_input:
                 return
             self._parse(data[start : start + _SLICE])
 
@@ -313,30 +148,30 @@ class RequestParser:
             data = self._with_known_method(data)
         self._unparsed += len(data)
         if self._unparsed > HEADERS_LIMIT or self._count > HEADERS_COUNT:
-            # The parser keeps all of a head, or of the trailers of a body: neither may go on for ever.
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "more than a head or trailers may have")
+            # httptools keeps all of a head, or of the trailers of a body: both need a bound.
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head or the trailers are too large")
             return
         if self.in_head and len(self._url) > URL_LIMIT:
-            self._refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "a URL that is too long")
+            self._refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "the URL is too long")
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._stay(self.requests[-1])
+            self._ignore_upgrade(self.requests[-1])
         except httptools.HttpParserError as error:
-            why = error.__context__  # what our own methods raised
+            why = error.__context__  # the exception of an ``on_`` method
             status = why.status if isinstance(why, HeadRefusedError) else HTTPStatus.BAD_REQUEST
             self._refuse(status, str(why or error))
 
-    def _stay(self, request: IncomingRequest) -> None:
-        """Another protocol would follow this request now: no. Its body is lost, for the parser takes that for it."""
-        self._deaf = True
+    def _ignore_upgrade(self, request: R) -> None:
+        """Answers a request to switch protocols without switching. A body is lost: httptools takes it as upgraded."""
+        self._ignores_input = True
         if request.announces_body:
-            request.complete, self._current = False, request
+            request.is_complete, self._current = False, request
             self._refuse(HTTPStatus.BAD_REQUEST, "a body behind a request for another protocol")
 
     def _with_known_method(self, data: bytes) -> bytes:
-        """The parser takes no method that it does not know, and the client is to hear what we say to it."""
+        """Replaces a method that httptools would refuse: the handler is to respond to it."""
         start = _REQUEST_LINE.match(data)
         if start is None:
             return data
@@ -344,8 +179,8 @@ class RequestParser:
         return _STAND_IN + data[start.end(1) :]
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
-        _log.debug("refused what a client sent: %s", why)
-        self._deaf = True
+        _log.debug("refused the input of a client: %s", why)
+        self._ignores_input = True
         self.refusal = status
         if self._current is not None:
             self._current.break_off()
@@ -363,7 +198,7 @@ class RequestParser:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self.in_head:
-            # The parser leaves what is behind a value, spaces and tabs, which are no part of it.
+            # httptools leaves trailing spaces and tabs, which are no part of the value.
             key, text = name.lower().decode("latin-1"), value.rstrip(b" \t").decode("latin-1")
             if key in self._headers:
                 self._repeated.append((key, text))
@@ -379,14 +214,16 @@ class RequestParser:
         method, self._method = self._method or parser.get_method().decode(), ""
         keep_alive = parser.should_keep_alive()
         path, query_string = _split(self._url)
-        request = self._current = IncomingRequest(self._wire, method, path, query_string, self._headers, self._repeated)
+        request = self._current = self._request_class(
+            self._transport, method, path, query_string, self._headers, self._repeated
+        )
         self.requests.append(request)
         if version == "1.0":
             request.keep_alive = request.takes_chunks = False
         elif not keep_alive or parser.should_upgrade():
             request.keep_alive = False
         if not keep_alive:
-            self._known.forget()
+            self._head_cache.clear()
 
     def on_body(self, piece: bytes) -> None:
         self._unparsed = 0
@@ -402,10 +239,179 @@ class RequestParser:
 
 
 def _split(url: bytes) -> tuple[str, bytes]:
-    """The path, decoded, and the query. What this raises, the parser turns into an error of its own."""
+    """The path, unquoted, and the query. httptools turns exceptions into its own error."""
     if url.startswith(b"/") and url.find(b"#") < 0:  # ``in`` costs six times as much for bytes
         raw_path, _, query_string = url.partition(b"?")
     else:
         parsed = httptools.parse_url(url)
         raw_path, query_string = parsed.path, parsed.query or b""
-    return unquoted(raw_path), query_string
+    return _unquote(raw_path), query_string
+
+
+def _unquote(path: bytes) -> str:
+    text = path.decode("ascii")
+    return unquote(text) if "%" in text else text
+
+
+class HeadRefusedError(Exception):
+    """A head that the server does not accept, and the status to respond with."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+_VERSIONS = frozenset(("1.0", "1.1"))
+_HOST = re.compile(r"[A-Za-z0-9!$%&()*+,.:;=@\[\]'_~-]*")
+"""As Go's ``httpguts.ValidHostHeader``: the characters of a name, an address and a port; may be empty."""
+
+
+def check_head(version: str, headers: Headers, repeated: RepeatedHeaders) -> None:
+    """Validates what httptools does not. ``headers`` are the first values by name, ``repeated`` the further ones.
+
+    Raises HeadRefusedError.
+    """
+    if version not in _VERSIONS:
+        raise HeadRefusedError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version}")
+    _check_host(version, headers.get("host"))
+    if "transfer-encoding" in headers:
+        _check_encoding(version, headers["transfer-encoding"])
+    if "expect" in headers:
+        _check_expectation(headers["expect"])
+    for name, value in repeated:
+        match name:
+            case "host":
+                raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "more than one Host")
+            case "transfer-encoding":
+                raise HeadRefusedError(HTTPStatus.NOT_IMPLEMENTED, "more than one encoding")
+            case "expect":
+                _check_expectation(value)
+
+
+def _check_host(version: str, host: str | None) -> None:
+    if host is None:
+        if version != "1.0":
+            raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "no Host")
+    elif not _HOST.fullmatch(host):
+        raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "an invalid Host")
+
+
+def _check_encoding(version: str, encoding: str) -> None:
+    """Httptools accepts any encoding that ends with chunks, and would return a body that is still encoded."""
+    if version == "1.0":
+        raise HeadRefusedError(HTTPStatus.BAD_REQUEST, "a transfer encoding in HTTP/1.0")
+    if encoding.lower() != "chunked":
+        raise HeadRefusedError(HTTPStatus.NOT_IMPLEMENTED, "an encoding other than chunked")
+
+
+def _check_expectation(expected: str) -> None:
+    if expected and expected.lower() != "100-continue":
+        raise HeadRefusedError(HTTPStatus.EXPECTATION_FAILED, "an expectation other than 100-continue")
+
+
+_PLAIN = rb"A-Za-z0-9/&=%._~:,@+-"
+_PLAIN_LINE = re.compile(
+    rb"(GET|POST|PUT|PATCH|DELETE) (/[%b]{0,1024})(?:\?([?%b]{0,1024}))? HTTP/1\.1" % (_PLAIN, _PLAIN)
+)
+_HEADER_LINES = re.compile(rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)*")
+_LENGTH_LINE = re.compile(rb"\r\ncontent-length: ?([0-9]{1,6})(?=\r\n|\Z)", re.IGNORECASE)
+_END = b"\r\n\r\n"
+_STATEFUL_HEADERS = frozenset(("transfer-encoding", "expect", "upgrade", "connection", "proxy-connection"))
+"""Headers that change how httptools treats the request."""
+
+_CACHED_BYTES = 4096
+"""Bytes of header lines that are cached: each connection has its own cache, for each method."""
+
+_MAX_MISSES = 16
+"""Heads of one connection that are cached without a hit: some clients number their requests in a header."""
+
+
+class HeadCache(Generic[R]):
+    """The head of one connection's last request of each method, as httptools parsed it.
+
+    Clients repeat their headers: to compare the bytes is cheaper than to parse them.
+    """
+
+    __slots__ = ("_heads", "_misses", "_request_class")
+
+    def __init__(self, request_class: type[R]) -> None:
+        self._request_class = request_class
+        self._heads: dict[bytes, _Head] = {}
+        """By method."""
+        self._misses = 0
+        """Heads added since the last hit."""
+
+    def parse(self, data: bytes, transport: ClientTransport) -> R | None:
+        """The request, if the data are exactly one whole request with cached headers."""
+        lines, end, body = data.partition(_END)
+        line = _PLAIN_LINE.match(lines)
+        if line is None or not end:
+            return None
+        method, path, query_string = line.groups(b"")
+        head = self._heads.get(method)
+        if head is None or not head.matches(lines[line.end() :], body):
+            return None
+        self._misses = 0
+        headers = head.headers.copy()  # filters may drop headers
+        if head.has_length:
+            headers["content-length"] = str(len(body))
+        return self._request_class(transport, head.method, _unquote(path), query_string, headers, head.repeated, body)
+
+    def add(self, data: bytes, request: R) -> None:
+        """Caches the head of a request that httptools made of exactly these data."""
+        if self._misses >= _MAX_MISSES:
+            return
+        line = _PLAIN_LINE.match(data)
+        head = _cacheable_head(data[line.end() : data.find(_END)], request) if line else None
+        if line and head:
+            self._heads[line[1]] = head
+            self._misses += 1
+        if self._misses >= _MAX_MISSES:
+            self.clear()
+
+    def clear(self) -> None:
+        self._heads.clear()
+
+
+class _Head:
+    """The header lines of a request, each with the line break before it, and the headers parsed from them."""
+
+    __slots__ = ("_lines", "has_length", "headers", "method", "repeated")
+
+    def __init__(self, request: IncomingRequest, lines: bytes, *, has_length: bool) -> None:
+        """With a content length, ``%d`` stands in the lines for its digits."""
+        self.method = request.method
+        self.headers, self.repeated = request.all_headers()
+        self._lines = lines
+        self.has_length = has_length
+
+    def matches(self, lines: bytes, body: bytes) -> bool:
+        """Whether these are the same lines, except for the length, which must be that of the body."""
+        if self.has_length:
+            return lines == self._lines % len(body)
+        return not body and lines == self._lines
+
+
+def _cacheable_head(lines: bytes, request: IncomingRequest) -> _Head | None:
+    """The head of a request with these header lines; None unless they are plain."""
+    headers, repeated = request.all_headers()
+    if not _is_plain(lines, headers, repeated):
+        return None
+    if "content-length" not in headers:
+        return _Head(request, lines, has_length=False)
+    length = _LENGTH_LINE.search(lines)
+    if length is None or length[1].decode() != headers["content-length"]:
+        return None
+    before, after = (part.replace(b"%", b"%%") for part in (lines[: length.start(1)], lines[length.end(1) :]))
+    return _Head(request, b"%b%%d%b" % (before, after), has_length=True)
+
+
+def _is_plain(lines: bytes, headers: Headers, repeated: RepeatedHeaders) -> bool:
+    """Whether the lines can be read in one way only, httptools has read them so, and none changes its state."""
+    return (
+        len(lines) <= _CACHED_BYTES
+        and _HEADER_LINES.fullmatch(lines) is not None
+        and lines.count(b"\r\n") == len(headers) + len(repeated)
+        and _STATEFUL_HEADERS.isdisjoint(headers)
+        and all(name != "content-length" for name, _ in repeated)
+    )

@@ -1,34 +1,34 @@
-"""A request that comes over a connection, its body piece by piece."""
+"""A request received over a connection, its body piece by piece."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterregistry.apiserver.http.request import ClientGoneError, Request
+from clusterregistry.apiserver.http.request import ClientGoneError, HttpRequest
 from clusterregistry.apiserver.http.transport import ClientTransport
 
-UNWANTED_LIMIT = 256 * 1024
-"""As in Go's server: of a body that nobody wants, so much is read and dropped to keep the connection."""
+DISCARD_LIMIT = 256 * 1024
+"""As in Go's server: of a body that no handler reads, so many bytes are dropped to keep the connection."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class IncomingRequest(Request):
-    """A request whose head is there and whose body may still come."""
+class IncomingRequest(HttpRequest):
+    """A request whose head was received and whose body may still arrive."""
 
     keep_alive = True
-    """Whether the client means to send more after it."""
+    """Whether the client may send another request after this one."""
     takes_chunks = True
-    """Whether it knows answers in chunks."""
-    broken = False
+    """Whether the client understands chunked responses."""
+    is_broken = False
     """Whether the rest of the body is malformed."""
     _held = 0
-    """How many bytes of the body the wire waits for: none of one that has come with its head."""
-    _unwanted = False
+    """Bytes of the body that the transport counts as held: none of a body that arrived with its head."""
+    _is_discarded = False
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a head says; by position, since keywords cost a dictionary
         self,
-        wire: ClientTransport,
+        transport: ClientTransport,
         method: str,
         path: str,
         query_string: bytes,
@@ -36,106 +36,105 @@ class IncomingRequest(Request):
         repeated_headers: Sequence[tuple[str, str]],
         body: bytes | None = None,
     ) -> None:
-        """``body`` is the whole one, if it has come with the head."""
+        """``body`` is the whole body, if it arrived with the head."""
         super().__init__(
             method=method,
             path=path,
             query_string=query_string,
             headers=headers,
             repeated_headers=repeated_headers,
-            client_address=wire.address,
-            client_certificates=wire.certificates,
-            abort=wire.abort,
+            client_address=transport.address,
+            client_certificates=transport.certificates,
+            abort=transport.abort,
         )
-        self.complete = body is not None
-        self._wire = wire
+        self.is_complete = body is not None
+        self._transport = transport
         self._pieces = [body] if body else []
 
     def all_headers(self) -> tuple[dict[str, str], Sequence[tuple[str, str]]]:
-        """The first values as they are now, a copy, and the further ones."""
+        """A copy of the first values, and the further values."""
         return self._headers.copy(), self._repeated
 
     def add(self, piece: bytes) -> None:
-        """A piece of the body has come."""
-        if not self._unwanted:
+        """Adds a received piece of the body."""
+        if not self._is_discarded:
             self._pieces.append(piece)
             self._held += len(piece)
-            self._wire.hold(len(piece))
-            self._wire.changed()
+            self._transport.hold(len(piece))
+            self._transport.notify()
 
     def end(self) -> None:
-        """The body is complete."""
-        self.complete = True
-        self._wire.changed()
+        """Marks the body as complete."""
+        self.is_complete = True
+        self._transport.notify()
 
     def break_off(self) -> None:
-        """What comes is no body."""
-        self.broken = True
-        self._wire.changed()
+        """Marks the rest of the body as malformed."""
+        self.is_broken = True
+        self._transport.notify()
 
-    def cached_body(self) -> bytes:
+    def take_buffered_body(self) -> bytes:
         pieces = self._pieces
-        # One piece is never more than is read from a client at once, which is far below the limit.
-        if len(pieces) != 1 or not self.complete or self._wire.lost:
+        # One piece is never more than one read from the client, which is far below BODY_LIMIT.
+        if len(pieces) != 1 or not self.is_complete or self._transport.is_lost:
             return b""
         body = pieces.pop()
         if self._held:
             self._release()
-        if self.on_body is not None:
-            self.on_body(body)
+        if self.body_observer is not None:
+            self.body_observer(body)
         return body
 
     async def read_body(self) -> tuple[bytes, bool]:
-        wire = self._wire
-        if not self._pieces and not self.complete and self._expects_continue:
-            del self._headers["expect"]  # it need not be told again, and is going to send all of it
-            wire.write(_CONTINUE)
-        while not (self._pieces or self.complete or self.broken or wire.lost):
-            await wire.change()
-        if wire.lost or self.broken:
+        transport = self._transport
+        if not self._pieces and not self.is_complete and self._expects_continue:
+            del self._headers["expect"]  # the interim response is sent once
+            transport.write(_CONTINUE)
+        while not (self._pieces or self.is_complete or self.is_broken or transport.is_lost):
+            await transport.change()
+        if transport.is_lost or self.is_broken:
             raise ClientGoneError
-        return self._taken(), not self.complete
+        return self._take(), not self.is_complete
 
     async def disconnected(self) -> None:
-        self.drop_body()  # or else the client would be paused, and its leaving not be noticed
-        while not self._wire.lost:
-            await self._wire.change()
+        self.discard_body()  # otherwise reading might be paused, and the end of the connection not be noticed
+        while not self._transport.is_lost:
+            await self._transport.change()
 
-    def drop_body(self) -> None:
-        """Nobody will read the body, or what is left of it."""
-        self._unwanted = True
+    def discard_body(self) -> None:
+        """Drops the body, or what is left of it."""
+        self._is_discarded = True
         if self._pieces:
-            self._taken()
+            self._take()
 
     @property
-    def has_come(self) -> bool:  # type: ignore[override]
-        """As the request says: all of the body is here, or nothing more will come."""
-        return self.complete or self.broken or self._wire.lost
+    def awaits_body(self) -> bool:  # type: ignore[override]
+        return not (self.is_complete or self.is_broken or self._transport.is_lost)
 
     @property
     def announces_body(self) -> bool:
-        """Whether its head says that a body follows."""
+        """Whether the head says that a body follows."""
         return bool(self.declared_length) or bool(self.header("transfer-encoding"))
 
-    def leaves_order(self) -> bool:
-        """Whether another request can follow this one, of whose body nobody wants any more.
+    def allows_next_request(self) -> bool:
+        """Discards the rest of the body and says whether another request can follow on the connection.
 
-        Not when much of a body is left, nor when the client may or may not send one.
+        No request can follow when much of the body is left, nor when the client may or may not send the body.
         """
-        if self.complete and not self._pieces:
+        if self.is_complete and not self._pieces:
             return True
-        self.drop_body()
-        if self.complete:
+        self.discard_body()
+        if self.is_complete:
             return True
         length = self.declared_length
-        return not self.broken and not self._expects_continue and length is not None and length <= UNWANTED_LIMIT
+        return not self.is_broken and not self._expects_continue and length is not None and length <= DISCARD_LIMIT
 
     @property
     def _expects_continue(self) -> bool:
-        """Whether the client waits to be told that its body is wanted. HTTP/1.0 knows neither that nor chunks."""
+        """Whether the client waits for ``100 Continue``. HTTP/1.0 knows neither that nor chunks."""
         return self.takes_chunks and self.header("expect").lower() == "100-continue"
 
-    def _taken(self) -> bytes:
+    def _take(self) -> bytes:
         if not self._pieces:
             return b""
         pieces, self._pieces = self._pieces, []
@@ -145,4 +144,4 @@ class IncomingRequest(Request):
 
     def _release(self) -> None:
         held, self._held = self._held, 0
-        self._wire.release(held)
+        self._transport.release(held)

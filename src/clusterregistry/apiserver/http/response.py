@@ -1,54 +1,18 @@
-"""Answers: a status, headers and bytes. How they reach the socket is ``serving``'s business."""
+"""Responses: status, headers and body, as a whole or as a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
-import orjson
-
-from clusterregistry.apiserver.registry.watcher import Outlet
-
-JSON = b"application/json"
-YAML = b"application/yaml"
-PROTOBUF = b"application/vnd.kubernetes.protobuf"
 TEXT = b"text/plain; charset=utf-8"
 
 Header = tuple[bytes, bytes]
-Stream = Callable[[Outlet], Awaitable[None]]
-"""Writes a body of unknown length, piece by piece, until it returns."""
-
-
-class Edition(NamedTuple):
-    """What many are answered alike: all bodies of the same name and revision have the same bytes."""
-
-    name: Hashable
-    revision: int
-
-
-class LazyBody:
-    """A body whose pieces are made while they are sent, so that a large one never is in memory as a whole.
-
-    Each who goes through it has the same pieces made anew.
-    """
-
-    __slots__ = ("_make", "edition", "length")
-
-    def __init__(self, make: Callable[[], Iterator[bytes]], *, length: int, edition: Edition | None = None) -> None:
-        self._make = make
-        self.length = length
-        self.edition = edition
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._make()
-
-
-Body = Sequence[bytes] | LazyBody
 
 
 class Response:
-    """A complete answer; ``body`` comes in pieces so that large ones need not be joined."""
+    """A whole response. The body is in pieces, so that a large one need not be joined."""
 
     __slots__ = ("_body", "content_type", "headers", "length", "status")
 
@@ -65,20 +29,14 @@ class Response:
 
     @body.setter
     def body(self, body: Body) -> None:
-        """Another body, such as the same one compressed."""
+        """Replaces the body, for example by the compressed one."""
         self._body = body
         self.length = _length_of(body)
 
 
-def _length_of(body: Body) -> int:
-    if isinstance(body, LazyBody):
-        return body.length
-    return len(body[0]) if len(body) == 1 else sum(map(len, body))
-
-
 @dataclass(slots=True)
 class StreamResponse:
-    """An answer that goes on: a watch."""
+    """A response of unknown length: a watch."""
 
     status: int
     content_type: bytes
@@ -89,28 +47,71 @@ class StreamResponse:
 Answer = Response | StreamResponse
 
 Reply = Response | Awaitable[Answer]
-"""A whole answer that is known at once, or one that has to be waited for, as that of a watch always is.
+"""A whole response that is known at once, or an awaitable of one. A stream always comes as an awaitable.
 
-Who is given an awaitable waits for it at once, or else what was begun for it is never ended.
+The caller awaits an awaitable at once: otherwise what was begun for it never ends.
 """
 
 
-def json_response(value: Any, *, status: int = 200) -> Response:
-    """JSON in the order of the dict."""
-    return Response(status, JSON, (orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE),))
-
-
-def protobuf_body(value: dict[str, Any]) -> bytes:
-    """An object of a kind of Kubernetes itself in protobuf."""
-    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - dear to import, rarely needed
-
-    return protobuf_codec.encode(value)
+async def resolve(reply: Reply) -> Answer:
+    """The response of a reply, awaited if it has to be."""
+    return reply if isinstance(reply, Response) else await reply
 
 
 def text_response(text: str, *, status: int = 200) -> Response:
     return Response(status, TEXT, (text.encode(),), [(b"x-content-type-options", b"nosniff")])
 
 
-def page_not_found() -> Response:
-    """What no handler knows: plain text, not a Status, as kube-apiserver answers."""
-    return text_response("404 page not found\n", status=404)
+class Edition(NamedTuple):
+    """Identifies a body that many clients get: all bodies of one name and revision have the same bytes."""
+
+    name: Hashable
+    revision: int
+
+
+class LazyBody:
+    """A body whose pieces are made while they are sent, so that a large one is never in memory as a whole.
+
+    Each iteration makes the same pieces anew.
+    """
+
+    __slots__ = ("_make", "edition", "length")
+
+    def __init__(self, make: Callable[[], Iterator[bytes]], *, length: int, edition: Edition | None = None) -> None:
+        self._make = make
+        self.length = length
+        self.edition = edition
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._make()
+
+
+Body = Sequence[bytes] | LazyBody
+
+
+def _length_of(body: Body) -> int:
+    if isinstance(body, LazyBody):
+        return body.length
+    return len(body[0]) if len(body) == 1 else sum(map(len, body))
+
+
+class SharedPiece(Protocol):
+    """A piece of a stream that many clients get."""
+
+    data: bytes
+    on_the_wire: bytes | None
+    """The piece as an HTTP chunk; the first outlet that needs the chunk makes it for all."""
+
+
+class Outlet(Protocol):
+    """Writes the pieces of one stream to its client."""
+
+    async def send(self, data: bytes) -> None:
+        """Waits until the client has read enough, and writes; does nothing after the client has disconnected."""
+
+    def offer(self, batch: SharedPiece) -> bool:
+        """Writes at once and returns True; returns False where the write would have to wait."""
+
+
+Stream = Callable[[Outlet], Awaitable[None]]
+"""Writes a body of unknown length, piece by piece, until it returns."""

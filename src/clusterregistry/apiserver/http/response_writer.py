@@ -1,4 +1,4 @@
-"""The bytes of answers: whole, in pieces, or as a stream in chunks."""
+"""Writes responses: whole, in pieces, or as a stream in chunks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import asyncio
 from http import HTTPStatus
 
 from clusterregistry.apiserver.http.request_body import IncomingRequest
-from clusterregistry.apiserver.http.response import TEXT, Answer, Response, StreamResponse
+from clusterregistry.apiserver.http.response import TEXT, Answer, Response, SharedPiece, StreamResponse
 from clusterregistry.apiserver.http.transport import ClientTransport
-from clusterregistry.apiserver.registry.watcher import Batch
 
-_AT_ONCE = 64 * 1024
-"""Bytes of a body up to which it leaves in one write with its head: each write is a TLS record and a system call."""
+_SINGLE_WRITE = 64 * 1024
+"""Bytes of a body that is sent in one write with its head: each write is a TLS record and a system call."""
 
-_WITHOUT_A_PAUSE = 128 * 1024
+_BURST = 128 * 1024
 """Bytes of a large body that are written before others have their turn.
 
 They take about a quarter of a millisecond. With a turn after each piece, which is half as large, lists cost 3% more.
@@ -22,7 +21,6 @@ They take about a quarter of a millisecond. With a turn after each piece, which 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
 _CLOSE = b"connection: close"
 _LAST_CHUNK = b"0\r\n\r\n"
-
 
 _REFUSALS = {
     HTTPStatus.BAD_REQUEST: b"Invalid HTTP request received.",
@@ -36,32 +34,32 @@ _REFUSALS = {
 
 
 def refusal(status: HTTPStatus, date: bytes) -> bytes:
-    """The answer to what is no request, after which the connection is closed."""
+    """The response to malformed input, after which the connection is closed."""
     return _whole(Response(status, TEXT, (_REFUSALS[status],)), date, keep_alive=False)
 
 
 async def send(
-    answer: Answer, request: IncomingRequest, wire: ClientTransport, *, date: bytes, keep_alive: bool
+    answer: Answer, request: IncomingRequest, transport: ClientTransport, *, date: bytes, keep_alive: bool
 ) -> None:
-    """Writes an answer as fast as the client reads, or until it has left."""
-    await wire.drain()
+    """Writes a response as fast as the client reads, or until the client has left."""
+    await transport.drain()
     if isinstance(answer, StreamResponse):
-        wire.write(_stream_head(answer, date, keep_alive=keep_alive, in_chunks=request.takes_chunks))
-        await _send_stream(answer, wire, in_chunks=request.takes_chunks)
-    elif not send_at_once(answer, request, wire, date=date, keep_alive=keep_alive):
-        await _send_pieces(_head(answer, date, keep_alive=keep_alive), answer, wire)
+        transport.write(_stream_head(answer, date, keep_alive=keep_alive, in_chunks=request.takes_chunks))
+        await _send_stream(answer, transport, in_chunks=request.takes_chunks)
+    elif not send_at_once(answer, request, transport, date=date, keep_alive=keep_alive):
+        await _send_pieces(_head(answer, date, keep_alive=keep_alive), answer, transport)
 
 
 def send_at_once(
-    answer: Answer, request: IncomingRequest, wire: ClientTransport, *, date: bytes, keep_alive: bool
+    answer: Answer, request: IncomingRequest, transport: ClientTransport, *, date: bytes, keep_alive: bool
 ) -> bool:
-    """Writes an answer if that is one write and there is room for it, and says whether it did."""
-    if not wire.writable or not isinstance(answer, Response):
+    """Writes a response and returns True, if that takes one write and the write buffer has room."""
+    if not transport.is_writable or not isinstance(answer, Response):
         return False
     if request.method == "HEAD":
-        wire.write(_head(answer, date, keep_alive=keep_alive))
-    elif answer.length <= _AT_ONCE:
-        wire.write(_whole(answer, date, keep_alive=keep_alive))
+        transport.write(_head(answer, date, keep_alive=keep_alive))
+    elif answer.length <= _SINGLE_WRITE:
+        transport.write(_whole(answer, date, keep_alive=keep_alive))
     else:
         return False
     return True
@@ -93,56 +91,56 @@ def _stream_head(answer: StreamResponse, date: bytes, *, keep_alive: bool, in_ch
 
 
 def _joined(lines: list[bytes]) -> bytes:
-    """The whole head. Raises ValueError rather than let a header's value hold another header."""
+    """The whole head. Raises ValueError if a header's value holds a line break, and thus another header."""
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1:
-        raise ValueError("a header of an answer has more than one line")
+        raise ValueError("a response header has more than one line")
     return head + b"\r\n\r\n"
 
 
-async def _send_pieces(head: bytes, answer: Response, wire: ClientTransport) -> None:
-    """The head leaves with the first piece."""
+async def _send_pieces(head: bytes, answer: Response, transport: ClientTransport) -> None:
+    """Writes the head with the first piece, then the other pieces."""
     written = 0
     for piece in answer.body:
-        if not wire.writable:
-            await wire.drain()
-        if wire.closing:
+        if not transport.is_writable:
+            await transport.drain()
+        if transport.is_closing:
             return
-        wire.write(head + piece if head else piece)
+        transport.write(head + piece if head else piece)
         head, written = b"", written + len(piece)
-        if written >= _WITHOUT_A_PAUSE:
-            # A socket that takes everything never makes us wait: give the others their turn.
+        if written >= _BURST:
+            # A socket that takes everything never makes us wait: other requests have their turn here.
             await asyncio.sleep(0)
             written = 0
 
 
-async def _send_stream(answer: StreamResponse, wire: ClientTransport, *, in_chunks: bool) -> None:
-    """In chunks, or for those who do not know them until the connection is closed."""
-    await answer.stream(_Chunks(wire) if in_chunks else _Plain(wire))
-    await wire.drain()
-    if in_chunks and not wire.closing:
-        wire.write(_LAST_CHUNK)
+async def _send_stream(answer: StreamResponse, transport: ClientTransport, *, in_chunks: bool) -> None:
+    """Writes chunks, or, for a client of HTTP/1.0, plain bytes until the connection is closed."""
+    await answer.stream(_ChunkedOutlet(transport) if in_chunks else _PlainOutlet(transport))
+    await transport.drain()
+    if in_chunks and not transport.is_closing:
+        transport.write(_LAST_CHUNK)
 
 
-class _Plain:
-    """An outlet for clients that know no chunks."""
+class _PlainOutlet:
+    """An outlet for clients of HTTP/1.0."""
 
-    __slots__ = ("_wire",)
+    __slots__ = ("_transport",)
 
-    def __init__(self, wire: ClientTransport) -> None:
-        self._wire = wire
+    def __init__(self, transport: ClientTransport) -> None:
+        self._transport = transport
 
     async def send(self, data: bytes) -> None:
-        await self._wire.drain()
-        if data and not self._wire.closing:
-            self._wire.write(data)
+        await self._transport.drain()
+        if data and not self._transport.is_closing:
+            self._transport.write(data)
 
-    def offer(self, batch: Batch) -> bool:
-        return self._wire.write_at_once(batch.data)
+    def offer(self, batch: SharedPiece) -> bool:
+        return self._transport.write_at_once(batch.data)
 
 
-class _Chunks(_Plain):
-    """An outlet that makes a chunk of each piece."""
+class _ChunkedOutlet(_PlainOutlet):
+    """An outlet that writes each piece as a chunk."""
 
     __slots__ = ()
 
@@ -150,11 +148,11 @@ class _Chunks(_Plain):
         if data:  # an empty chunk would be the last one
             await super().send(_chunk(data))
 
-    def offer(self, batch: Batch) -> bool:
+    def offer(self, batch: SharedPiece) -> bool:
         chunk = batch.on_the_wire
         if chunk is None:
             chunk = batch.on_the_wire = _chunk(batch.data)
-        return self._wire.write_at_once(chunk)
+        return self._transport.write_at_once(chunk)
 
 
 def _chunk(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""All connections of a server: how many there may be, how long they may idle, and how they end."""
+"""The connections of a server: their number, their deadlines and their end."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import logging
 import socket
 import ssl
 import time
+from collections.abc import Callable
+from typing import Generic
 
-from clusterregistry.apiserver.filters.interface import Handler
 from clusterregistry.apiserver.http.connection import Connection
 from clusterregistry.apiserver.http.listener import ConnectionLimit, Listener
+from clusterregistry.apiserver.http.parser import R
+from clusterregistry.apiserver.http.response import Reply
 
 _DATE = "date: %a, %d %b %Y %H:%M:%S GMT"
-"""In English, as HTTP wants it: nothing sets a locale in this process."""
+"""In English, as HTTP requires: nothing sets a locale in this process."""
 
 BACKLOG = 1024
 """Clients that may wait to be accepted."""
@@ -23,70 +26,73 @@ MAX_CONNECTIONS = 10_000
 _BUFFER = 64 * 1024
 """Bytes that are read from one client before others have their turn."""
 
-_TICK = 1.0
+_TICK_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
 
-class HttpServer:
-    """Serves a handler on a socket.
+class HttpServer(Generic[R]):
+    """Serves a handler on a socket. Each request is an instance of ``request_class``.
 
-    One clock for all: timers for each request would cost more than the date and the idle ones being a second late.
+    One clock serves all connections: a timer for each request would cost more than deadlines that are a second late.
     """
 
-    def __init__(self, handler: Handler, *, max_connections: int = MAX_CONNECTIONS) -> None:
+    def __init__(
+        self, handler: Callable[[R], Reply], request_class: type[R], *, max_connections: int = MAX_CONNECTIONS
+    ) -> None:
         self.handler = handler
-        self.places = ConnectionLimit(max_connections)
-        self.stopping = False
+        self.request_class = request_class
+        self.limit = ConnectionLimit(max_connections)
+        self.is_stopping = False
         self.buffer = memoryview(bytearray(_BUFFER))
         self.loop = asyncio.get_running_loop()
-        self._connections: set[Connection] = set()
+        self._connections: set[Connection[R]] = set()
         self._empty = asyncio.Event()
         self._tick()
 
     async def listen(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Takes clients from a socket that listens already, and closes it at the end."""
-        self._accepting = Listener(
+        """Accepts clients from a socket that listens already, and closes it at the end."""
+        self._listener = Listener(
             listening,
             context=context,
-            places=self.places,
+            limit=self.limit,
             new_connection=lambda holder: Connection(self, holder),
         )
 
     async def stop(self, *, patience: float) -> None:
-        """Takes nobody new, ends who is idle, and waits so many seconds for those who are being answered."""
-        self.stopping = True
-        self._accepting.stop()
+        """Accepts no more clients, closes idle connections, and waits so many seconds for requests in progress."""
+        self.is_stopping = True
+        self._listener.stop()
         for connection in list(self._connections):
             connection.finish()
-        self._note_if_empty()
+        self._check_empty()
         try:
             async with asyncio.timeout(patience):
                 await self._empty.wait()
         except TimeoutError:
-            _log.warning("stopping though %d requests are not finished", len(self._connections))
-        self.end()
+            _log.warning("stopping with %d requests in progress", len(self._connections))
+        self.abort()
 
-    def end(self) -> None:
+    def abort(self) -> None:
         """Ends all connections at once."""
-        self._ticking.cancel()
-        self._accepting.end()
+        self._ticker.cancel()
+        self._listener.abort()
         for connection in list(self._connections):
-            connection.end()
+            connection.abort()
         self._empty.set()
 
-    def joined(self, connection: Connection) -> None:
+    def add(self, connection: Connection[R]) -> None:
         self._connections.add(connection)
-        if self.stopping:  # its handshake had begun before
+        if self.is_stopping:  # its handshake had begun before
             connection.finish()
 
-    def left(self, connection: Connection) -> None:
+    def remove(self, connection: Connection[R]) -> None:
         self._connections.discard(connection)
-        self.places.give_back(connection.holder)
-        self._note_if_empty()
+        self.limit.release(connection.holder)
+        self._check_empty()
 
-    def _note_if_empty(self) -> None:
-        if self.stopping and not self._connections:
+    def _check_empty(self) -> None:
+        if self.is_stopping and not self._connections:
             self._empty.set()
 
     def _tick(self) -> None:
@@ -95,4 +101,4 @@ class HttpServer:
         now = self.now
         for connection in [one for one in self._connections if one.deadline < now or one.write_deadline < now]:
             connection.expire()
-        self._ticking = self.loop.call_later(_TICK, self._tick)
+        self._ticker = self.loop.call_later(_TICK_SECONDS, self._tick)

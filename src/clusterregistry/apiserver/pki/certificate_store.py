@@ -54,10 +54,18 @@ class Leaf:
 class Store:
     """The certificates on disk and their record, which it updates. ``made`` has one line for each new file."""
 
-    def __init__(
-        self, layout: Layout, record: Record, *, now: float, serving: ServingNames | None, administrator: bool
+    def __init__(  # noqa: PLR0913 - most of them by keyword
+        self,
+        layout: Layout,
+        record: Record,
+        *,
+        now: float,
+        serving: ServingNames | None,
+        administrator: bool,
+        program: str,
     ) -> None:
         """``serving`` is None if the operator has a serving certificate of their own."""
+        self._program = program
         self.layout = layout
         self._serving = serving
         self._administrator = administrator
@@ -151,7 +159,7 @@ class Store:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415 - slow import, needed only to make things
 
         key = self._key_for(self.layout.ca_key, remedy=self.ca_remedy)
-        made = certificates.new_authority(key, now=self.now)
+        made = certificates.new_authority(key, now=self.now, program=self._program)
         files.write(self.layout.ca_certificate, certificates.certificate_pem(made.certificate), mode=files.PUBLIC)
         self.made.append(f"{self.layout.ca_certificate} (certificate authority, with {self.layout.ca_key.name})")
 
@@ -218,7 +226,9 @@ class Store:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415
 
         if leaf.names:
-            return certificates.serving_certificate(authority, key, names=leaf.names, now=self.now)
+            return certificates.serving_certificate(
+                authority, key, names=leaf.names, now=self.now, program=self._program
+            )
         return certificates.client_certificate(authority, key, user=ADMIN, group=MASTERS, now=self.now)
 
     def _key_for(self, path: Path, *, remedy: str) -> Key:

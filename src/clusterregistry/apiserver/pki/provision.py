@@ -34,6 +34,8 @@ class ProvisionResult:
 class CertificateRequest:
     """The certificates that a server needs. Clients reach it by ``names``; ``own`` is the operator's certificate."""
 
+    program: str = "apiserver"
+    """The program after which the authority, the certificate and the kubeconfig are named."""
     layout: Layout
     server_url: str
     names: tuple[str, ...]
@@ -87,6 +89,7 @@ def _store(request: CertificateRequest, clock: Callable[[], float]) -> Store:
         now=clock(),
         serving=None if request.own else ServingNames(request.names, request.further_names),
         administrator=request.administrator,
+        program=request.program,
     )
 
 
@@ -172,6 +175,7 @@ def _write_kubeconfig(request: CertificateRequest) -> None:
 def _rendered(request: CertificateRequest) -> bytes:
     layout = request.layout
     return kubeconfig.render(
+        program=request.program,
         server_url=request.server_url,
         authorities=_authorities(request),
         certificate=files.read(layout.admin_certificate) or b"",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.operator_error import CertificateError
+from clusterregistry.apiserver.http.transport import HandshakeFailure, on_handshake_failure
 from clusterregistry.apiserver.pki import files
 
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
@@ -110,47 +110,19 @@ _NO_TLS_REASONS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 _FIRST_LINE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A failed handshake. ``farewell`` are the last bytes to send to the client."""
-
-    error: ssl.SSLError
-    farewell: bytes
-    side: ServerSide
-
-    @property
-    def of_certificate(self) -> bool:
-        """Whether the client's certificate is the reason."""
-        return isinstance(self.error, ssl.SSLCertVerificationError)
-
-    @property
-    def reason(self) -> str:
-        if isinstance(self.error, ssl.SSLCertVerificationError):
-            return self.error.verify_message
-        return self.error.reason or str(self.error)
-
-    def issuer(self) -> str:
-        """The issuer of the client's certificate, for the log; empty if it is unknown."""
-        return self.side.shown_issuer()
-
-
-on_refusal: ContextVar[Callable[[Refusal], None]] = ContextVar("on_refusal")
-"""The callback for a failed handshake of the current connection: it sends the farewell."""
-
-
 class ServerSide(ssl.SSLObject):
     """The TLS of one connection."""
 
     _incoming: ssl.MemoryBIO
     _outgoing: ssl.MemoryBIO
-    _on_refusal: Callable[[Refusal], None] | None = None
+    _on_failure: Callable[[HandshakeFailure], None] | None = None
     _refused = False
     _discarded = 0
 
     def watch(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, callback: Callable[[Refusal], None] | None
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, callback: Callable[[HandshakeFailure], None] | None
     ) -> ServerSide:
-        self._incoming, self._outgoing, self._on_refusal = incoming, outgoing, callback
+        self._incoming, self._outgoing, self._on_failure = incoming, outgoing, callback
         return self
 
     def do_handshake(self) -> None:
@@ -171,10 +143,10 @@ class ServerSide(ssl.SSLObject):
     def _refuse(self, error: ssl.SSLError) -> bool:
         """Sends the farewell, if there is one. For the loop, the handshake then goes on until the client leaves."""
         farewell = PLAIN_HTTP_ANSWER if self._is_plain_http(error) else self._outgoing.read()
-        if self._on_refusal is None or not farewell:
+        if self._on_failure is None or not farewell:
             return False
         self._refused = True
-        self._on_refusal(Refusal(error, farewell, self))
+        self._on_failure(HandshakeFailure(error, farewell, self.shown_issuer))
         return True
 
     def _discard(self) -> None:
@@ -202,11 +174,11 @@ class ServerSide(ssl.SSLObject):
 
 
 class ServerContext(ssl.SSLContext):
-    """A context that calls ``on_refusal`` for failed handshakes."""
+    """A context that calls ``on_handshake_failure`` for failed handshakes."""
 
     sslobject_class = ServerSide
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *arguments: Any, **more: Any) -> ServerSide:
         side = super().wrap_bio(incoming, outgoing, *arguments, **more)
         assert isinstance(side, ServerSide)
-        return side.watch(incoming, outgoing, on_refusal.get(None))
+        return side.watch(incoming, outgoing, on_handshake_failure.get(None))

@@ -7,10 +7,12 @@ between that and all other requests. What runs there must be pure: it may use no
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from clusterregistry.apiserver.fair_queue import FairQueue
 
 T = TypeVar("T")
 
@@ -32,44 +34,9 @@ async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
     return await asyncio.get_running_loop().run_in_executor(_pool, work)
 
 
-class FairLimiter:
-    """Places for large requests, from when their bodies are decoded to when they are answered.
+LARGE_REQUESTS = FairQueue(3, patience=None, max_waiting=math.inf, max_waiting_per_user=math.inf)
+"""Slots for large requests of this process, from when their bodies are decoded to when they are answered.
 
-    What a body of three megabytes is decoded to can take eighty. Those that wait have their bodies only. Users have
-    their turns one after the other: one with hundreds of requests does not hold up the others.
-    """
-
-    def __init__(self, places: int) -> None:
-        self._free = places
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user, in the order of their turns. None is empty, and there are none while a place is free."""
-
-    async def take(self, user: str) -> None:
-        """Waits for a place. ``leave`` gives it back."""
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(user, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # the place came just when the request was given up
-                self.leave()
-            raise
-
-    def leave(self) -> None:
-        while self._waiting:
-            user = next(iter(self._waiting))
-            queue = self._waiting.pop(user)
-            turn = queue.popleft()
-            if queue:
-                self._waiting[user] = queue  # at the end: the others come first
-            if not turn.cancelled():
-                turn.set_result(None)
-                return
-        self._free += 1
-
-
-LARGE_REQUESTS = FairLimiter(3)
-"""For all of this process: two that are worked on, and one that waits for its storage or its authorizer."""
+Two are worked on, and one waits for its storage or its authorizer. What a body of three megabytes is decoded to can
+take eighty; requests that wait have their bodies only.
+"""
