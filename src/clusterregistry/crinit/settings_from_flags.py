@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from clusterregistry.apiserver.webhooks import tls
+from clusterregistry.client import credentials
+from clusterregistry.client.errors import ConfigError
 from clusterregistry.crinit.errors import UsageError
 from clusterregistry.crinit.flags import BY_NAME
 from clusterregistry.crinit.settings import (
@@ -237,4 +238,7 @@ def _arguments(text: str) -> tuple[str, ...]:
 
 
 def _content(text: str) -> bytes:
-    return tls.content(Path(text)) if text else b""
+    try:
+        return credentials.read_file(Path(text)) if text else b""
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
