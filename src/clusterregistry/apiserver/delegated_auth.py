@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,24 @@ from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.webhook import Webhook as AccessReviews
 from clusterregistry.apiserver.authz.webhook import Webhook as WebhookAuthorizer
 from clusterregistry.apiserver.health import Check
-from clusterregistry.apiserver.hostcluster import access, probe
-from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, TOKEN_REVIEWS, Objects, Reviews, for_users
+from clusterregistry.apiserver.hostcluster import probe
+from clusterregistry.apiserver.hostcluster.client import (
+    ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    ConfigMap,
+    Reviews,
+    for_users,
+    host_config,
+)
 from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.webhooks import config_file, tls
-from clusterregistry.apiserver.webhooks.config_file import Endpoint
+from clusterregistry.apiserver.webhooks import config_file
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.transport import Transport
-from clusterregistry.apiserver.webhooks.webhook import Webhook
+from clusterregistry.apiserver.webhooks.webhook import Documents, Webhook
+from clusterregistry.client import rest_config
+from clusterregistry.client.rest_config import Pem, RestConfig
 
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 """Allowed to everybody without asking: who looks whether a server is well must not depend on another one."""
@@ -61,8 +68,8 @@ class Delegating:
 
     def begin(self) -> Delegation:
         """Waits for no answer. Raises StartupProblem."""
-        authentication = replace(access.endpoint(self._host.authentication), user_agent=self._user_agent)
-        authorization = replace(access.endpoint(self._host.authorization), user_agent=self._user_agent)
+        authentication = host_config(self._host.authentication, user_agent=self._user_agent)
+        authorization = host_config(self._host.authorization, user_agent=self._user_agent)
         tokens = _state("token reviews", consequence="tokens that are not remembered any more get a 503")
         decisions = _state("access reviews", consequence="what is not remembered any more gets a 503")
         following = self._following(authentication) if self._host.reads_configmap else None
@@ -74,13 +81,13 @@ class Delegating:
             checks={**configuration, "token-review": tokens.problem, "access-review": decisions.problem},
         )
 
-    def _following(self, endpoint: Endpoint) -> AuthConfigWatch:
-        objects = Objects(endpoint)
-        self._stack.push_async_callback(objects.close)
-        return AuthConfigWatch(objects)
+    def _following(self, config: RestConfig) -> AuthConfigWatch:
+        configmap = ConfigMap(config)
+        self._stack.push_async_callback(configmap.close)
+        return AuthConfigWatch(configmap)
 
-    def _tokens(self, endpoint: Endpoint, state: HealthState) -> TokenReviews:
-        reviews = self._reviews(endpoint, TOKEN_REVIEWS)
+    def _tokens(self, config: RestConfig, state: HealthState) -> TokenReviews:
+        reviews = self._reviews(config, TOKEN_REVIEWS)
         self._meanwhile(probe.keep_probing(probe.token_probe(reviews), state))
         made = TokenReviews(
             reviews,
@@ -92,9 +99,9 @@ class Delegating:
         self._stack.push_async_callback(made.close)
         return made
 
-    def _authorizer(self, endpoint: Endpoint, state: HealthState) -> Union:
+    def _authorizer(self, config: RestConfig, state: HealthState) -> Union:
         """As the library under kube-apiserver's extensions: administrators and health first, then the host's word."""
-        reviews = self._reviews(endpoint, ACCESS_REVIEWS)
+        reviews = self._reviews(config, ACCESS_REVIEWS)
         self._meanwhile(probe.keep_probing(probe.access_probe(reviews), state))
         made = AccessReviews(
             reviews,
@@ -106,8 +113,8 @@ class Delegating:
         self._stack.push_async_callback(made.close)
         return Union((PrivilegedGroups(MASTERS), OpenPaths(*HEALTH_PATHS), made))
 
-    def _reviews(self, endpoint: Endpoint, path: str) -> Reviews:
-        reviews = Reviews(endpoint, path)
+    def _reviews(self, config: RestConfig, path: str) -> Reviews:
+        reviews = Reviews(config, path)
         self._stack.push_async_callback(reviews.close)
         return reviews
 
@@ -157,16 +164,14 @@ def _issuers(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> lis
     settings, ca_file = oidc.settings(options.oidc), options.oidc.oidc_ca_file
     if settings is None:
         return []
-    context = tls.context()
-    try:
-        tls.trust(context, tls.content(ca_file) if ca_file else b"")
-    except ValueError as error:
-        raise OperatorError(
-            f"--oidc-ca-file: {error}", remedy="give certificates in PEM, or leave the flag out"
-        ) from None
-    transport = Transport(context, patience=_ISSUER_PATIENCE, user_agent=options.program)
-    stack.push_async_callback(transport.close)
-    issuer = Issuer(settings, transport)
+    authority = Pem(file=ca_file)
+    problems = rest_config.file_problems(certificate_authority=authority)
+    if problems:
+        shown = problems[0].removeprefix("cluster.certificate-authority: ")
+        raise OperatorError(f"--oidc-ca-file: {shown}", remedy="give certificates in PEM, or leave the flag out")
+    documents = Documents(certificate_authority=authority, user_agent=options.program, patience=_ISSUER_PATIENCE)
+    stack.push_async_callback(documents.close)
+    issuer = Issuer(settings, documents)
     stack.push_async_callback(issuer.close)
     issuer.start()
     return [IssuedTokens(settings, issuer)]
@@ -202,6 +207,6 @@ def _webhook_mode(options: CompletedOptions, stack: contextlib.AsyncExitStack) -
 
 
 def _webhook(path: Path, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Webhook:
-    webhook = Webhook(replace(config_file.load(path), user_agent=options.program))
+    webhook = Webhook(config_file.load(path, user_agent=options.program))
     stack.push_async_callback(webhook.close)
     return webhook

@@ -110,15 +110,22 @@ def load(where: Paths) -> Kubeconfig:
     documents = [(file, document) for file in where.files if (document := read_document(file)) is not None]
     if not documents:
         raise _missing(where)
-    merged = Kubeconfig(str(where))
-    for file, document in documents:
-        _merge(merged, document, file.absolute().parent)
-    return merged
+    return _merged(str(where), documents)
 
 
 def load_file(file: Path) -> Kubeconfig:
     """One file, which must exist. Raises ConfigError."""
-    return load(Paths((file,)))
+    document = read_document(file)
+    if document is None:
+        raise ConfigError(f"there is no file {file}")
+    return _merged(str(file), [(file, document)])
+
+
+def _merged(source: str, documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
+    merged = Kubeconfig(source)
+    for file, document in documents:
+        _merge(merged, document, file.absolute().parent)
+    return merged
 
 
 def _missing(where: Paths) -> ConfigError:

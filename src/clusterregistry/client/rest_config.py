@@ -42,6 +42,9 @@ class Pem:
         return bool(self.data or self.file)
 
 
+_ABSENT = Pem()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
     """The user in whose name requests are made, where the server allows it."""
@@ -61,11 +64,11 @@ class RestConfig:
     user_agent: str
     namespace: str = ""
     """The default namespace of the context; the client itself never adds it."""
-    certificate_authority: Pem = Pem()
+    certificate_authority: Pem = _ABSENT
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
-    client_certificate: Pem = Pem()
-    client_key: Pem = Pem()
+    client_certificate: Pem = _ABSENT
+    client_key: Pem = _ABSENT
     token: str = field(default="", repr=False)
     token_file: Path | None = None
     username: str = ""
@@ -270,7 +273,11 @@ def service_account(*, host: str, port: str, user_agent: str, files: Path = SERV
 
 
 def file_problems(
-    *, certificate_authority: Pem, client_certificate: Pem, client_key: Pem, token_file: Path | None
+    *,
+    certificate_authority: Pem = _ABSENT,
+    client_certificate: Pem = _ABSENT,
+    client_key: Pem = _ABSENT,
+    token_file: Path | None = None,
 ) -> list[str]:
     """Reads certificates and tokens once, and returns every problem with the field of the kubeconfig."""
     problems: list[str] = []

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 import pytest
 
 from clusterregistry.apiserver.webhooks import singleflight
-from clusterregistry.apiserver.webhooks import token as tokens
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
 from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
@@ -122,7 +120,7 @@ async def test_closing_ends_what_is_under_way() -> None:
 
 def test_a_state_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    state = HealthState("the hook", consequence="nobody gets in")
+    state = HealthState("the hook", consequence="requests get a 503")
     state.worked()
     for _ in range(3):
         state.failed("down")
@@ -130,34 +128,7 @@ def test_a_state_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> 
         state.worked()
     state.failed("down again")
     assert [record.getMessage() for record in caplog.records] == [
-        "the hook fails: down; nobody gets in",
+        "the hook fails: down; requests get a 503",
         "the hook answers again",
-        "the hook fails: down again; nobody gets in",
+        "the hook fails: down again; requests get a 503",
     ]
-
-
-def test_a_token_file_is_read_again_when_it_is_another_one(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("one")
-    token = tokens.TokenFromFile(path)
-    path.write_text("another")
-    assert token.read() == "another"
-    path.unlink()
-    assert token.read() == "another"
-    path.write_text("")  # somebody is about to write it
-    assert token.read() == "another"
-    path.write_text("third")
-    assert token.read() == "third"
-
-
-def test_a_token_file_behind_a_link_is_followed_as_a_kubelet_changes_it(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "token").write_text(f"{name}")
-    (tmp_path / "..data").symlink_to("one")
-    (tmp_path / "token").symlink_to("..data/token")
-    token = tokens.TokenFromFile(tmp_path / "token")
-    assert token.read() == "one"
-    (tmp_path / "..new").symlink_to("two")
-    (tmp_path / "..new").rename(tmp_path / "..data")
-    assert token.read() == "two"

@@ -1,4 +1,4 @@
-"""Questions under way: each is asked once, however many wait for the answer."""
+"""Calls under way: equal calls at the same time are one call."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 MAX_UNDER_WAY = 1000
-"""Questions at a time. Beyond, a question fails at once: strangers must not be able to pile them up."""
+"""Calls at a time. Beyond, a call fails at once: requests without credentials must not be able to pile them up."""
 
 
 class SingleFlight(Generic[Key, Value]):
-    """Asks by key. A question goes on when the one who asked first does not wait any more."""
+    """Calls by key. A call goes on when its first caller is cancelled."""
 
     def __init__(self) -> None:
         self._under_way: dict[Key, asyncio.Task[Value]] = {}
 
     @property
     def under_way(self) -> int:
-        """How many are."""
+        """The number of calls under way."""
         return len(self._under_way)
 
     def ask(self, key: Key, question: Callable[[], Coroutine[Any, Any, Value]]) -> Awaitable[Value]:
-        """The answer to wait for; raises what the question raises, and CallFailed when too many are under way."""
+        """The result of the call under way for the key, else of a new one. Raises CallFailed if there are too many."""
         task = self._under_way.get(key)
         if task is None:
             if len(self._under_way) >= MAX_UNDER_WAY:
@@ -40,10 +40,10 @@ class SingleFlight(Generic[Key, Value]):
     def _forget(self, key: Key, done: asyncio.Task[Value]) -> None:
         del self._under_way[key]
         if not done.cancelled():
-            done.exception()  # seen, also when nobody waits any more
+            done.exception()  # retrieved, also when no caller waits any more
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """Cancels all calls."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Answers that hold for a time: a bounded memory."""
+"""A bounded cache whose values expire."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Value = TypeVar("Value")
 
 
 class TTLCache(Generic[Key, Value]):
-    """Values by key, each until its time. The oldest makes room when there are too many.
+    """Values by key, each until its time. The oldest values are removed when there are too many.
 
-    Keep answers that strangers can provoke apart from the others: they would push those out.
+    Values that a request without credentials can cause belong in a cache of their own: they would push out others.
     """
 
     def __init__(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -24,7 +24,7 @@ class TTLCache(Generic[Key, Value]):
         return len(self._kept)
 
     def get(self, key: Key) -> Value | None:
-        """The value, or None when there is none that still holds."""
+        """The value, or None if there is none or it has expired."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -34,7 +34,7 @@ class TTLCache(Generic[Key, Value]):
         return None
 
     def keep(self, key: Key, value: Value, *, until: float) -> None:
-        """Remembers a value until the clock says ``until``."""
+        """Keeps a value until the clock reaches ``until``."""
         self._kept.pop(key, None)  # so that it is the youngest again
         if len(self._kept) >= self._limit:
             self._make_room()
@@ -47,6 +47,6 @@ class TTLCache(Generic[Key, Value]):
         self._kept.clear()
 
     def _make_room(self) -> None:
-        """Takes out an eighth of what is oldest, so that this is rare."""
+        """Removes the oldest eighth, so that this is rare."""
         for key in list(self._kept)[: max(1, self._limit // 8)]:
             del self._kept[key]
