@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
+from clusterregistry.apiserver.webhooks.call_cache import SingleFlight
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
 from clusterregistry.apiserver.webhooks.webhook import DocumentSource
 
 if TYPE_CHECKING:
