@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.metering import NOISY, Record
+from benchmarks.meter import NOISY, Record
 from benchmarks.scenarios import Scenario
 
 _MOST_AGAIN = 2
@@ -43,7 +43,7 @@ class Round:
 def most_disturbed(rounds: Sequence[Round]) -> Round | None:
     """The one that needs it most to be made again; None when none does, or all that do have been.
 
-    One that failed is left alone: it tells of the server, not of those who disturb.
+    One that failed is left alone: it shows the server, not a disturbance.
     """
     disturbed = [
         each for each in rounds if each.disturbance > NOISY and not each.failed and each.made_again < _MOST_AGAIN

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 
-from benchmarks.driving import Sending
+from benchmarks.driver import Sending
 
 
 def forever(make: Callable[[int], Sending]) -> Iterator[Sending]:

@@ -72,4 +72,4 @@ def test_the_library_does_not_name_the_kind(package: str) -> None:
 
 def test_the_product_names_both() -> None:
     assert found(ROOT / "registry" / "product.py", names_product)
-    assert found(ROOT / "registry" / "cluster" / "strategy.py", names_kind)
+    assert found(ROOT / "registry" / "cluster" / "columns.py", names_kind)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import lifecycle
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
@@ -83,7 +84,7 @@ def test_the_server_gets_completed_options_and_files_that_exist(start: Callable[
 
 def test_a_failed_start_is_one_line_and_a_remedy(start: Callable[..., int], capsys: Output) -> None:
     def fails(*_: object) -> int:
-        raise lifecycle.StartupError("port 8443 is taken", "stop the other server")
+        raise OperatorError("port 8443 is taken", remedy="stop the other server")
 
     assert start(fails) == 3
     assert capsys.readouterr().err.splitlines() == [
@@ -129,7 +130,7 @@ def test_a_server_whose_port_is_taken_makes_nothing(tmp_path: Path, capsys: Outp
 
 def test_a_server_that_never_listens_leaves_the_kubeconfig_alone(start: Callable[..., int], tmp_path: Path) -> None:
     def fails(*_: object) -> int:
-        raise lifecycle.StartupError("the data directory is in use", "stop the other server")
+        raise OperatorError("the data directory is in use", remedy="stop the other server")
 
     start(ready)
     before = (tmp_path / "data" / "admin.kubeconfig").read_bytes()

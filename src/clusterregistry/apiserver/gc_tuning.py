@@ -9,7 +9,7 @@ that there are a quarter more of them: with 100,000 clusters for a quarter of a 
 made of them. So it is let look at young objects only, some thousands at a time, where such circles are made if at all.
 What there is one of for each object in memory it does not know of at all (``msgspec.Struct`` with ``gc=False``).
 All others are looked at once an hour, so that a circle that has grown old is not kept for ever. None of what clients
-do leaves one behind, not even broken connections and refused requests: ``test_circles`` of the performance tests looks.
+do leaves one behind, not even broken connections and refused requests: ``test_reference_cycles`` checks it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvloop
 
-from clusterregistry.apimachinery.operator_error import CertificateError, OperatorError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
 from clusterregistry.apiserver.endpoints.request import ServedRequest
@@ -33,7 +33,6 @@ from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_curre
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
-from clusterregistry.apiserver.storage.errors import StorageUnavailable
 
 _GOODBYE = 2.0
 """Seconds that a watcher has to take the end of its stream."""
@@ -46,15 +45,6 @@ _LISTEN_REMEDIES = {
     errno.EACCES: "give a --secure-port of 1024 or more, or let the server bind lower ones (CAP_NET_BIND_SERVICE)",
     errno.EADDRNOTAVAIL: "give --bind-address an address of this machine, or 0.0.0.0 or :: for all of them",
 }
-
-
-class StartupError(Exception):
-    """The server cannot start; ``remedy`` says what to do."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +61,10 @@ class LifecycleHooks:
 
 
 def serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks) -> int:
-    """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises."""
+    """Serves until SIGTERM or SIGINT and returns the exit status. Raises OperatorError."""
     listening = _listen(options)
     try:
         uvloop.run(_serve(options, product, hooks, listening))
-    except StorageUnavailable as error:
-        raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
-    except OperatorError as error:
-        raise StartupError(str(error), error.remedy) from error
     finally:
         listening.close()
     return 0
@@ -95,7 +81,7 @@ def _listen(options: CompletedOptions) -> socket.socket:
     except OSError as error:
         listening.close()
         remedy = _LISTEN_REMEDIES.get(error.errno or 0, "give another --secure-port or --bind-address")
-        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror}", remedy) from None
+        raise OperatorError(f"cannot listen on {host}:{port}: {error.strerror}", remedy=remedy) from None
     return listening
 
 
@@ -109,10 +95,7 @@ def _tls(options: CompletedOptions) -> LiveTls:
         suites=options.serving.tls_cipher_suites,
         server_ca=options.server_ca_file,
     )
-    try:
-        return LiveTls(names)
-    except CertificateError as error:
-        raise StartupError(str(error), error.remedy) from None
+    return LiveTls(names)
 
 
 async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks, listening: socket.socket) -> None:

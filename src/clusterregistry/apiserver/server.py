@@ -235,8 +235,8 @@ def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], Revi
 
 def _discovery(options: CompletedOptions, product: Product, definitions: Sequence[Definition]) -> Discovery:
     """Called when somebody asks for it."""
-    from clusterregistry.apiserver.discovery.contents import Served  # noqa: PLC0415 - a start does not wait for it
     from clusterregistry.apiserver.discovery.endpoints import Discovery  # noqa: PLC0415
+    from clusterregistry.apiserver.discovery.operations import Served  # noqa: PLC0415 - a start does not wait for it
 
     return Discovery(
         Served(resources=definitions, enable_watch=options.features.enable_watch),

@@ -6,9 +6,19 @@ import platform
 from collections.abc import Mapping, Sequence
 
 from clusterregistry import __version__
-from clusterregistry.apiserver.cli import help_text
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
+from clusterregistry.cli.program import asked_for
+
+_HELP = """\
+Tells the version of this program.
+
+Usage:
+  {program} version [--short]
+
+Flags:
+  --short   only the version, for scripts
+"""
 
 
 def run(
@@ -18,8 +28,8 @@ def run(
     program: str,
     version: str = __version__,
 ) -> int:
-    if help_text.asked_for(arguments):
-        say(help_text.version(program).rstrip())
+    if asked_for(arguments):
+        say(_HELP.format(program=program).rstrip())
         return exit_status.OK
     wrong = [argument for argument in arguments if argument not in {"--short", "--short=true", "--short=false"}]
     if wrong:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.client import credentials
 from clusterregistry.client.errors import ConfigError
-from clusterregistry.crinit.errors import UsageError
 from clusterregistry.crinit.flags import BY_NAME
 from clusterregistry.crinit.settings import (
     LONGEST_NAME,
@@ -58,11 +58,11 @@ class Choices:
 
     def finish(self) -> None:
         if self.problems:
-            raise UsageError(self.problems)
+            raise OptionsError([Problem("", each) for each in self.problems])
 
 
 def settings(mode: Mode, name: str, given: Mapping[str, str]) -> Settings:
-    """What these flags ask for. Raises UsageError."""
+    """What these flags ask for. Raises OptionsError."""
     choices = Choices(given)
     chosen = _chosen(choices, mode, name)
     choices.problems += _disagreements(chosen)
@@ -131,7 +131,7 @@ def _disagreements(chosen: Settings) -> list[str]:
 
 
 def seconds(given: Mapping[str, str]) -> float:
-    """--timeout. Raises UsageError."""
+    """--timeout. Raises OptionsError."""
     choices = Choices(given)
     found = choices.parsed("timeout", _duration, 0.0)
     choices.finish()
@@ -139,7 +139,7 @@ def seconds(given: Mapping[str, str]) -> float:
 
 
 def truth(given: Mapping[str, str], name: str) -> bool:
-    """A boolean flag. Raises UsageError."""
+    """A boolean flag. Raises OptionsError."""
     choices = Choices(given)
     found = choices.flag(name)
     choices.finish()

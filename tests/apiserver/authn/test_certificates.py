@@ -166,7 +166,7 @@ def test_an_authority_that_cannot_be_read_does_not_hide_the_others(caplog: pytes
     assert "left out" in caplog.text
 
 
-def test_certificates_are_told_apart_whatever_stands_between_them() -> None:
+def test_certificates_are_found_between_comments() -> None:
     one, two = root("one"), root("two")
     broken = "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n"
     assert certificates.certificates_in(f"one:\n{one.pem}{broken}") == {one.der}
@@ -174,7 +174,7 @@ def test_certificates_are_told_apart_whatever_stands_between_them() -> None:
     assert certificates.certificates_in("") == set()
 
 
-def test_no_authorities_recognise_nobody() -> None:
+def test_without_authorities_every_certificate_is_refused() -> None:
     with pytest.raises(APIError):
         ClientCertificates(Authorities(), lambda: START).authenticate(
             FakeRequest(client_certificates=(client_root().der,))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from clusterregistry.apiserver.discovery import aggregated, documents
+from clusterregistry.apiserver.discovery import documents, groups
 from tests.apiserver.discovery.examples import GROUP, RESOURCES
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -13,7 +13,7 @@ V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscovery
 
 
 def test_the_list_has_groups_versions_resources_and_subresources() -> None:
-    listed = aggregated.named_groups(RESOURCES, "v2")
+    listed = groups.aggregated_groups(RESOURCES, "v2")
     assert (listed["kind"], listed["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
     shop = listed["items"][0]
     assert shop["metadata"] == {"name": GROUP}
@@ -38,12 +38,12 @@ def test_the_list_has_groups_versions_resources_and_subresources() -> None:
 
 
 def test_watch_can_be_left_out() -> None:
-    listed = aggregated.named_groups(RESOURCES, "v2", enable_watch=False)
+    listed = groups.aggregated_groups(RESOURCES, "v2", enable_watch=False)
     assert "watch" not in listed["items"][0]["versions"][0]["resources"][0]["verbs"]
 
 
 def test_the_core_group_has_the_kind_list_and_no_verb_for_it() -> None:
-    assert aggregated.core_groups("v2beta1") == {
+    assert groups.aggregated_core("v2beta1") == {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2beta1",
         "metadata": {},
@@ -71,9 +71,9 @@ def test_the_core_group_has_the_kind_list_and_no_verb_for_it() -> None:
 
 
 def test_the_document_names_its_form_and_is_tagged_with_its_digest() -> None:
-    document = aggregated.document(aggregated.named_groups(RESOURCES, "v2"), "v2")
+    document = groups.aggregated_document(groups.aggregated_groups(RESOURCES, "v2"), "v2")
     assert document.content_type == V2
-    assert json.loads(document.body) == aggregated.named_groups(RESOURCES, "v2")
+    assert json.loads(document.body) == groups.aggregated_groups(RESOURCES, "v2")
     assert document.etag == '"' + hashlib.sha512(document.body).hexdigest().upper() + '"'
 
 
@@ -97,4 +97,4 @@ def test_the_document_names_its_form_and_is_tagged_with_its_digest() -> None:
     ],
 )
 def test_the_accept_header_decides_on_the_form(accept: str, version: str | None) -> None:
-    assert documents.aggregated_version(accept, aggregated.VERSIONS) == version
+    assert documents.aggregated_version(accept, groups.AGGREGATED_VERSIONS) == version

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v2 import OpenAPIV2
+from clusterregistry.apiserver.discovery.operations import Served
 from tests.apiserver.discovery.examples import RESOURCES
 from tests.apiserver.discovery.test_openapi_v3 import references
 

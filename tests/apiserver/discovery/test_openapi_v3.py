@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from tests.apiserver.discovery.examples import RESOURCES
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)

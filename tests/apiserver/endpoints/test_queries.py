@@ -34,9 +34,9 @@ def test_a_pair_that_go_would_not_read_is_left_out_on_both_sides() -> None:
 
 
 def test_long_requests_are_read_and_not_kept() -> None:
-    before = request_info._parsed_once.cache_info().currsize
+    before = request_info._parse_cached.cache_info().currsize
     assert request_info.parse("GET", CLUSTERS + "/" + "x" * 5000, b"").name == "x" * 5000
-    assert request_info._parsed_once.cache_info().currsize == before
+    assert request_info._parse_cached.cache_info().currsize == before
 
 
 def test_what_is_asked_is_read_the_same_the_second_time() -> None:

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from clusterregistry.apiserver.cli.program import COMMANDS
 from clusterregistry.apiserver.options.flags import COMMAND_LINE_ONLY
 from clusterregistry.cli.completion.model import SHELLS, Command, Flag, values_by_flag
 from clusterregistry.crinit import completion as crinit
 from clusterregistry.crinit import flags as crinit_flags
 from clusterregistry.crinit.main import main as crinit_main
-from clusterregistry.registry.main import main
+from clusterregistry.registry.main import PROGRAM, main
 from tests.product import OPTIONS
 from tests.product import program as registry_program
 
@@ -53,7 +52,7 @@ def test_another_shell_is_a_mistake(arguments: list[str], complaint: str, capsys
 
 def test_every_command_and_every_flag_is_described() -> None:
     described = registry_program()
-    assert {each.name for each in described.commands} == {*COMMANDS, "help"}
+    assert {each.name for each in described.commands} == {*PROGRAM.commands, "help"}
     known = {flag.name for _, command in described.walk() for flag in command.flags}
     assert {*OPTIONS.by_flag, *COMMAND_LINE_ONLY, "force", "full", "output", "from", "to", "merge", "short"} <= known
     deployed = {flag.name for _, command in crinit.program().walk() for flag in command.flags}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import servers
-from benchmarks.comparing import Comparison
-from benchmarks.driving import LoadError
-from benchmarks.metering import NOISY, Record
+from benchmarks.comparison import Comparison
+from benchmarks.driver import LoadError
+from benchmarks.meter import NOISY, Record
 from benchmarks.results import Results
 from benchmarks.rounds import Round, most_disturbed
 from benchmarks.scenarios import Scenario

@@ -31,7 +31,7 @@ from urllib.parse import quote
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
 from tests.apiserver.storage.etcd_servers import EtcdCluster
 from tests.system.faults.connections import Answer, Connection, LostError, Target, UnreachableError
-from tests.system.faults.reporting import Progress, Say, positive, seed_option
+from tests.system.faults.report import Progress, Say, positive, seed_option
 from tests.system.faults.servers import Server
 
 JSON = "application/json"

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from clusterregistry.cli.program import Length
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.options.groups import OptionSet
     from clusterregistry.apiserver.product import Product
-
-
-class Length(StrEnum):
-    """How much help was asked for."""
-
-    NONE = ""
-    SHORT = "short"
-    ALL = "all"
-
-
-_SHORT = frozenset({"-h", "--help", "-help"})
-_ALL = frozenset(f"{spelling}=all" for spelling in _SHORT)
-
-
-def asked_for(arguments: Sequence[str]) -> Length:
-    """Whether a command line asks for help, wherever in it."""
-    if _ALL.intersection(arguments):
-        return Length.ALL
-    return Length.SHORT if _SHORT.intersection(arguments) else Length.NONE
-
 
 _PROGRAM = """\
 SUMMARY
@@ -85,16 +65,6 @@ Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --fl
 
 """
 
-_VERSION = """\
-Tells the version of this program.
-
-Usage:
-  {program} version [--short]
-
-Flags:
-  --short   only the version, for scripts
-"""
-
 _AGGREGATED = """\
 Runs the API server behind a kube-apiserver's aggregation layer: an APIService there leads here. The host cluster says
 who users are and what they may do; roles and bindings are those of the host cluster. In a pod it finds the host
@@ -120,11 +90,6 @@ that --config names. What the host cluster answers is remembered for 10 seconds,
 
 
 _SERVER_COMMANDS = {"standalone": _STANDALONE, "aggregated": _AGGREGATED}
-
-
-def version(program: str) -> str:
-    return _VERSION.format(program=program)
-
 
 _FIRST_FLAGS = (
     "config",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.cli import help_text
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
 from clusterregistry.apiserver.options.load import load_with_sources
@@ -15,8 +16,8 @@ from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult
 from clusterregistry.apiserver.product import Product
-from clusterregistry.cli import exit_status, logs
-from clusterregistry.cli.console import complain, indented, say, with_program
+from clusterregistry.cli import exit_status, logs, program
+from clusterregistry.cli.console import indented, say
 from clusterregistry.cli.options.value_types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -28,22 +29,21 @@ _PRINT_CONFIG = "--print-config"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCommand:
-    """A command that runs a server. ``hooks`` makes what it does besides serving; it may raise CertificateError."""
+    """A command that runs a server. ``hooks`` makes what it does besides serving; it may raise OperatorError."""
 
     name: str
     aggregated: bool
     hooks: Callable[[CompletedOptions, Product], LifecycleHooks]
 
-    def run(self, arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
-        if length := help_text.asked_for(arguments):
+    def run(self, product: Product, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+        if length := program.asked_for(arguments):
             say(help_text.server_command(self.name, product, length).rstrip())
             return exit_status.OK
         try:
             only_print, arguments = _print_config(arguments)
             resolved, completed = load_with_sources(arguments, environ, product.options, aggregated=self.aggregated)
         except OptionsError as error:
-            self._explain(error, product)
-            return exit_status.USAGE
+            return program.report_usage(f"{product.name} {self.name}", error, subject="options")
         if only_print:
             from clusterregistry.apiserver.options import effective_config  # noqa: PLC0415 - few want this
 
@@ -54,32 +54,14 @@ class ServerCommand:
             _log.warning(warning)
         return self._serve(completed, product)
 
-    def _explain(self, error: OptionsError, product: Product) -> None:
-        count = len(error.problems)
-        complain(
-            f"{product.name} {self.name}: {count} problem{'s' if count > 1 else ''} with the options:",
-            *indented(with_program(str(problem), product.name) for problem in error.problems),
-            f"See: {product.name} {self.name} --help",
-        )
-
     def _serve(self, completed: CompletedOptions, product: Product) -> int:
         gc.disable()  # until all is loaded: ``lifecycle`` turns it on again
-        # Late, so that --help and a mistyped flag are answered at once.
-        from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
-        from clusterregistry.apiserver import lifecycle  # noqa: PLC0415
+        from clusterregistry.apiserver import lifecycle  # noqa: PLC0415 - keeps --help and a mistyped flag fast
 
         try:
             return lifecycle.serve(completed, product, self.hooks(completed, product))
-        except (lifecycle.StartupError, CertificateError) as error:
-            return self._failed(product.name, str(error), error.remedy)
-
-    def _failed(self, program: str, message: str, remedy: str) -> int:
-        remedy = with_program(remedy, program)
-        if logs.are_json():
-            _log.error("%s. What to do: %s", message, remedy)
-        else:
-            complain(f"{program} {self.name}: {message}", f"What to do: {remedy}")
-        return exit_status.STARTUP
+        except OperatorError as error:
+            return program.report_failure(f"{product.name} {self.name}", error)
 
 
 def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:

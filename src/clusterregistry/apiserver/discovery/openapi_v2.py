@@ -12,11 +12,19 @@ from typing import Any
 import orjson
 
 from clusterregistry.apiserver.discovery import documents
-from clusterregistry.apiserver.discovery.contents import Contents, Served
 from clusterregistry.apiserver.discovery.documents import JSON, Answer, Document
 from clusterregistry.apiserver.discovery.openapi_schema import V2, rendered, rendered_all
-from clusterregistry.apiserver.discovery.operations import OBJECT_TYPES, STATUS, SUCCESSES, Body, Operation, Path
-from clusterregistry.apiserver.discovery.parameters import Parameter
+from clusterregistry.apiserver.discovery.operations import (
+    OBJECT_TYPES,
+    STATUS,
+    SUCCESSES,
+    Body,
+    Contents,
+    Operation,
+    Parameter,
+    Path,
+    Served,
+)
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_ASKED_FOR = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

@@ -30,7 +30,6 @@ from clusterregistry.apiserver.options.authentication import AuthenticationOptio
 from clusterregistry.apiserver.options.authorization import AuthorizationOptions
 from clusterregistry.apiserver.options.features import FeatureOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
-from clusterregistry.apiserver.options.general import GeneralOptions
 from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.limits import LimitOptions
@@ -41,6 +40,7 @@ from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
+from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem, nearest
 
 

@@ -11,7 +11,6 @@ from clusterregistry.apiserver.options.authentication import AuthenticationOptio
 from clusterregistry.apiserver.options.authorization import AuthorizationOptions
 from clusterregistry.apiserver.options.features import FeatureOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
-from clusterregistry.apiserver.options.general import GeneralOptions
 from clusterregistry.apiserver.options.host_cluster import HostClusterOptions
 from clusterregistry.apiserver.options.limits import LimitOptions
 from clusterregistry.apiserver.options.oidc import OIDCOptions
@@ -19,6 +18,7 @@ from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.options.storage import StorageOptions
 from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.general import GeneralOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

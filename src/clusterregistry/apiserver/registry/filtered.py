@@ -156,7 +156,7 @@ class VisibleSet:
     def __init__(self, options: ListOptions) -> None:
         self.names: frozenset[str] | None = frozenset()
         """The objects that the client may see; None: all."""
-        self._options = options
+        self._selects = None if options.selects_all else options.selects
         self._sent: dict[str, KeyValue] = {}
 
     def begin(self, items: Iterable[KeyValue], *, names: frozenset[str] | None) -> list[KeyValue]:
@@ -212,7 +212,7 @@ class VisibleSet:
         return Change(DELETED, at_revision(sent, event.revision))
 
     def _shows(self, kv: KeyValue) -> bool:
-        return self._may_see(kv) and (self._options.selects_all or self._options.selects(kv))
+        return self._may_see(kv) and (self._selects is None or self._selects(kv))
 
     def _may_see(self, kv: KeyValue) -> bool:
         return self.names is None or name_of(kv) in self.names

@@ -51,7 +51,7 @@ class Request:
     timeout: float
 
     def session(self, progress: Progress) -> Session:
-        """Reads the kubeconfig. Raises CrinitError when there is no such context."""
+        """Reads the kubeconfig. Raises OperatorError when there is no such context."""
         where = kubeconfig_files.paths(self.environ, explicit=self.given.get("kubeconfig", ""))
         access = kubeconfig_files.read_context(where, self.given.get("host-cluster-context", ""))
         return Session(

@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.credentials.material import ADMIN, MASTERS, EtcdMaterial, Material, Pair
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.manifests import secrets as secret_names
 from clusterregistry.crinit.settings import Mode, Settings, Storage
 
@@ -37,7 +37,7 @@ class Wanted:
 
 
 def material(wanted: Wanted, existing: Existing) -> Material:
-    """Everything for these settings. Raises CrinitError when what is there cannot be used."""
+    """Everything for these settings. Raises OperatorError when what is there cannot be used."""
     settings = wanted.settings
     standalone = settings.mode is Mode.STANDALONE
     authority = _authority(existing, secret_names.AUTHORITY, now=wanted.now)
@@ -103,7 +103,7 @@ def _authority(existing: Existing, secret: str, *, now: float) -> certificates.A
         return certificates.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
     except (KeyError, ValueError, TypeError):
         # A new authority in its place would lock everybody out who trusts the old one: people decide on that.
-        raise CrinitError(
+        raise OperatorError(
             f"the Secret of the authority ({secret}) is damaged: ca.crt or ca.key cannot be read",
             remedy="restore the Secret, or delete it: then a new authority is made, and all certificates with it",
         ) from None

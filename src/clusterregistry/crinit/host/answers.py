@@ -9,9 +9,10 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import errors
 from clusterregistry.client.errors import Excerpt, printable
-from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
+from clusterregistry.crinit.errors import ForeignAnswer, HostError
 
 if TYPE_CHECKING:
     from clusterregistry.crinit.host.client import Client
@@ -26,7 +27,7 @@ _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQU
 _SERVER = 'is the cluster up, and is that the right server for the context "{context}"?'
 
 
-def explain(error: errors.ClientError, *, request: str, url: str, context: str) -> CrinitError:
+def explain(error: errors.ClientError, *, request: str, url: str, context: str) -> OperatorError:
     """The error for a person. ``request`` is the method and the path."""
     where = _Where(request=request, url=url, context=context)
     match error:
@@ -42,23 +43,23 @@ def explain(error: errors.ClientError, *, request: str, url: str, context: str) 
             return where.unreachable(error)
 
 
-def unusable(error: errors.ConfigError, *, context: str) -> CrinitError:
+def unusable(error: errors.ConfigError, *, context: str) -> OperatorError:
     """For a kubeconfig whose context has no usable credentials."""
     if isinstance(error, errors.ExecPluginError):
         hint = error.install_hint
-        return CrinitError(
+        return OperatorError(
             str(error).removesuffix(f"\n{hint}"),
             remedy=hint or "try the same context with kubectl: what helps there helps here",
         )
     problems = [problem.removeprefix(f'context "{context}": ') for problem in error.problems]
     listed = "; ".join(problems)
     if all(problem.startswith("user.token") for problem in problems):
-        return CrinitError(f"the token of the kubeconfig: {listed}", remedy="correct the kubeconfig")
+        return OperatorError(f"the token of the kubeconfig: {listed}", remedy="correct the kubeconfig")
     if all("certificate" in problem or "client-key" in problem for problem in problems):
-        return CrinitError(
+        return OperatorError(
             f'certificates of the context "{context}": {listed}', remedy="correct them in the kubeconfig"
         )
-    return CrinitError(f'the context "{context}" cannot be used: {listed}', remedy="correct the kubeconfig")
+    return OperatorError(f'the context "{context}" cannot be used: {listed}', remedy="correct the kubeconfig")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ def _page(excerpt: Excerpt) -> str:
 
 
 def require_cluster(client: Client) -> str:
-    """The version of a cluster into which a registry can be deployed. Raises HostError, or CrinitError for others.
+    """The version of a cluster into which a registry can be deployed. Raises HostError, or OperatorError for others.
 
     Called before anything else: a server that answers everything with 404 would pass for an empty cluster.
     """
@@ -187,12 +188,12 @@ def require_cluster(client: Client) -> str:
         return version  # a later call names the right that is missing
     contexts = "--host-cluster-context=CONTEXT (`kubectl config get-contexts` lists them)"
     if _REGISTRY in version:
-        raise CrinitError(
+        raise OperatorError(
             f'the context "{client.context}" leads to a cluster registry ({client.url}), not to the cluster in which '
             "one is to run",
             remedy=f"name the context of that cluster: {contexts}",
         )
-    raise CrinitError(
+    raise OperatorError(
         f"{client.url} is a Kubernetes-style API ({version}) without Deployments (apps/v1): nothing can run there",
         remedy=f"name the context of a cluster: {contexts}",
     )
@@ -207,7 +208,7 @@ def _version(client: Client) -> str:
         found = None
     if isinstance(found, str):
         return printable(found, _LONGEST_TEXT)
-    raise CrinitError(
+    raise OperatorError(
         f"{client.url} is no Kubernetes API: at /version it names no version of Kubernetes",
         remedy=f'is that the right server for the context "{client.context}"? '
         f"Compare: kubectl cluster-info --context {client.context}",

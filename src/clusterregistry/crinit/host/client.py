@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import rest_config
 from clusterregistry.client.errors import ClientError, ConfigError
 from clusterregistry.client.kubeconfig import Context
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.retry import ONCE
-from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
+from clusterregistry.crinit.errors import ForeignAnswer, HostError
 from clusterregistry.crinit.host import answers
 
 FIELD_MANAGER = "crinit"
@@ -49,7 +50,7 @@ def path_to(manifest: Mapping[str, Any]) -> str:
 
 
 class Client:
-    """Calls one server as one user. Raises HostError, or CrinitError for credentials that cannot be used.
+    """Calls one server as one user. Raises HostError, or OperatorError for credentials that cannot be used.
 
     A call is sent once: ``Patience`` decides what is repeated. Connections end with the object.
     """
@@ -132,11 +133,11 @@ class Client:
 
 
 def _config(context: Context) -> RestConfig:
-    """Raises CrinitError for a context that cannot be used."""
+    """Raises OperatorError for a context that cannot be used."""
     url = str(context.cluster.get("server") or "")
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname:
-        raise CrinitError(
+        raise OperatorError(
             f'the cluster of the context "{context.name}" has no https URL, but "{url}"',
             remedy="give it one: kubectl config set-cluster NAME --server=https://HOST:PORT",
         )

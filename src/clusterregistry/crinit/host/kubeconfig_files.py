@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import yaml_codec
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import kubeconfig
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.kubeconfig import KINDS, Context, Paths
-from clusterregistry.crinit.errors import CrinitError
 
 _SECRET = 0o600
 MARK = "clusterregistry.k8s.io/crinit"
@@ -27,27 +27,27 @@ _ANOTHER = "name another: --kubeconfig=FILE"
 
 
 def paths(environ: Mapping[str, str], *, explicit: str) -> Paths:
-    """The kubeconfig files of the user. Raises CrinitError."""
+    """The kubeconfig files of the user. Raises OperatorError."""
     try:
         return kubeconfig.paths(environ, explicit=explicit)
     except ConfigError as error:
-        raise CrinitError(str(error), remedy=_ANOTHER) from None
+        raise OperatorError(str(error), remedy=_ANOTHER) from None
 
 
 def read_context(where: Paths, name: str) -> Context:
-    """The context of the host cluster; the current one without a name. Raises CrinitError."""
+    """The context of the host cluster; the current one without a name. Raises OperatorError."""
     try:
         merged = kubeconfig.load(where)
     except ConfigError as error:
         exists = any(file.exists() for file in where.files)
-        raise CrinitError(str(error), remedy=_CORRECT if exists else _missing_remedy(where)) from None
+        raise OperatorError(str(error), remedy=_CORRECT if exists else _missing_remedy(where)) from None
     try:
         return merged.context(name)
     except ConfigError as error:
         remedy = "give --host-cluster-context one of `kubectl config get-contexts`, or another --kubeconfig"
         if not name and not merged.current_context:
             remedy = "name one: --host-cluster-context=CONTEXT"
-        raise CrinitError(str(error), remedy=remedy) from None
+        raise OperatorError(str(error), remedy=remedy) from None
 
 
 _CORRECT = f"correct the file, or {_ANOTHER}"
@@ -59,11 +59,11 @@ def _missing_remedy(where: Paths) -> str:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """The content of a file; None if it does not exist. Raises CrinitError."""
+    """The content of a file; None if it does not exist. Raises OperatorError."""
     try:
         return kubeconfig.read_document(file)
     except ConfigError as error:
-        raise CrinitError(str(error), remedy=_CORRECT) from None
+        raise OperatorError(str(error), remedy=_CORRECT) from None
 
 
 def target(where: Paths, name: str) -> Path:
@@ -76,7 +76,7 @@ def target(where: Paths, name: str) -> Path:
 
 
 def require_writable(file: Path) -> None:
-    """Raises CrinitError before anything is made, unless the file can be written."""
+    """Raises OperatorError before anything is made, unless the file can be written."""
     try:
         place = _resolved(file)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,12 +90,12 @@ def require_writable(file: Path) -> None:
 
 
 def require_free(file: Path, name: str) -> None:
-    """Raises CrinitError if entries that crinit did not make have this name."""
+    """Raises OperatorError if entries that crinit did not make have this name."""
     document = _read(file) or {}
     for plural, singular in KINDS.items():
         for entry in document.get(plural) or []:
             if _is_named(entry, name) and not _is_ours(entry, singular):
-                raise CrinitError(
+                raise OperatorError(
                     f'{file} has a {singular} "{name}" that crinit did not make',
                     remedy="choose another name for the registry, or rename that entry: kubectl config rename-context",
                 )
@@ -184,7 +184,7 @@ def _locked(file: Path) -> Iterator[None]:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0)
     except FileExistsError:
-        raise CrinitError(
+        raise OperatorError(
             f"another program is changing {file}: {lock} is there",
             remedy="run the same command again; if no other program runs, remove that file first",
         ) from None
@@ -237,8 +237,8 @@ def _resolved(file: Path) -> Path:
     return file.resolve()
 
 
-def _not_writable(file: Path, error: OSError) -> CrinitError:
-    return CrinitError(
+def _not_writable(file: Path, error: OSError) -> OperatorError:
+    return OperatorError(
         f"the kubeconfig {file} cannot be written: {error.strerror}",
         remedy="make it writable, or name another: --kubeconfig=FILE (it must hold the host cluster's context too)",
     )

@@ -1,4 +1,4 @@
-"""A storage that cannot be written keeps no server from starting, and the default roles count all the same."""
+"""A server starts on a storage that cannot be written, and the default roles count all the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READY = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, p
 
 
 class ReadOnly:
-    """A storage that takes no writes until it is told to."""
+    """A storage whose writes are replaced while ``refuses`` is set."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
@@ -48,7 +48,6 @@ async def _hanging(*_arguments: Any, **_keywords: Any) -> int:
 
 @pytest.fixture
 async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(controller, "_AT_START", 0.2)
     monkeypatch.setattr(controller, "_BETWEEN_ATTEMPTS", 0.01)
     monkeypatch.setattr(controller, "_PATIENCE", 0.01)
     inner = await SQLiteStorage.open(tmp_path / "registry.db")
@@ -58,8 +57,9 @@ async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("refusal", [_full, _hanging])
 async def test_a_server_starts_and_writes_the_roles_later(
-    refusal: Any, storage: ReadOnly, caplog: pytest.LogCaptureFixture
+    refusal: Any, storage: ReadOnly, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(controller, "_AT_START", 0.2)
     storage.refuses, policy = refusal, Policy()
     async with replica(storage, policy) as kept:
         assert await kept.roles.seen() == {}
@@ -71,7 +71,7 @@ async def test_a_server_starts_and_writes_the_roles_later(
         assert await kept.roles.store.storage.get(view) is not None
 
 
-async def test_what_somebody_made_of_a_default_role_counts_when_it_cannot_be_repaired(storage: ReadOnly) -> None:
+async def test_a_changed_default_role_counts_as_it_is_if_it_cannot_be_repaired(storage: ReadOnly) -> None:
     async with replica(storage, Policy()) as kept:
         await kept.roles.change("system:public-info-viewer", lambda old: {**old, "rules": None}, manager="test")
     storage.refuses, policy = _full, Policy()
@@ -97,7 +97,7 @@ async def test_aggregation_goes_on_after_a_failure(storage: ReadOnly) -> None:
 
 
 async def store_as_it_is(kept: Keepers, obj: dict[str, Any]) -> None:
-    """As another program could, and no client."""
+    """Stores an object that no client could."""
     metadata = {**obj["metadata"], "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z"}
     key, storage = kept.roles.store.prefix + metadata["name"], kept.roles.store.storage
     present, value = await storage.get(key), to_stored({**obj, "metadata": metadata})
@@ -119,7 +119,7 @@ NO_VERBS = {"verbs": [], "apiGroups": ["a"], "resources": ["b"]}
         aggregate("bad", to="bad"),
     ],
 )
-async def test_a_role_that_cannot_be_put_together_costs_no_other_its_rules(
+async def test_a_role_that_cannot_be_aggregated_leaves_the_others(
     storage: ReadOnly, bad: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with keepers(storage) as kept:
@@ -136,7 +136,7 @@ async def test_a_role_that_cannot_be_put_together_costs_no_other_its_rules(
         assert caplog.text.count(f"what is stored under '{kept.roles.store.prefix}bad'") == 1
 
 
-async def test_a_default_role_that_cannot_be_repaired_keeps_no_other_from_being_written(
+async def test_a_default_role_that_cannot_be_repaired_leaves_the_others(
     storage: ReadOnly, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with keepers(storage) as kept:

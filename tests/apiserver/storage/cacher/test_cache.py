@@ -380,7 +380,7 @@ async def test_a_load_that_fails_leaves_no_subscription(sqlite: SQLiteStorage) -
     await sqlite.close()
     with pytest.raises(StorageUnavailable):
         await Cacher.open(sqlite, "/")
-    assert sqlite._publisher._groups == {}
+    assert sqlite._subscriptions._groups == {}
 
 
 async def test_a_thousand_subscribers_come_and_go(spy: Spy) -> None:
@@ -401,4 +401,4 @@ async def test_a_thousand_subscribers_come_and_go(spy: Spy) -> None:
     assert counts == [1, 2] * 500
     for subscription in subscriptions:
         subscription.close()
-    assert cacher._publisher._groups == {}
+    assert cacher._subscriptions._groups == {}

@@ -135,7 +135,7 @@ async def test_a_cache_that_fails_on_an_event_reads_everything_anew(
             raise error
         return apply(key, current)
 
-    monkeypatch.setattr(cache, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(cache, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(cacher._snapshot, "apply", fails_twice)
     await backend.create("/b", b"1")
     assert keys(await cacher.list("/")) == ["/a", "/b"]  # from the store meanwhile

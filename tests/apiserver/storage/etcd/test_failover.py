@@ -53,7 +53,7 @@ IN_TIME = 25.0
 
 
 def in_use(store: EtcdStorage, etcd: EtcdCluster) -> Member:
-    endpoint = store._endpoints.member.endpoint
+    endpoint = store._client.member.endpoint
     return next(member for member in etcd.members if member.client_url.endswith(endpoint))
 
 
@@ -152,7 +152,7 @@ async def test_what_a_frozen_member_did_not_tell_comes_from_another_one(etcd: Et
     received: list[Event] = []
     store.subscribe("/", received.extend)
     heard_from = in_use(store, etcd)
-    other._endpoints._at = (store._endpoints._at + 1) % 3
+    other._client._current = (store._client._current + 1) % 3
     heard_from.pause()
     revisions = [await first_success(lambda n=n: other.create(f"/{n}", b"")) for n in range(5)]  # type: ignore[misc]
     await eventually(lambda: store.revision >= revisions[-1])

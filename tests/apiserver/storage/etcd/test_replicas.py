@@ -103,16 +103,16 @@ def hearing_late(replica: InProcessClient) -> Iterator[None]:
     """Keeps from a server what others write, until it asks etcd how far they have come."""
     storage: Any = replica.server.storage
     etcd = storage._backend
-    happened, progressed, current_revision = etcd.happened, etcd.progressed, etcd.current_revision
+    on_events, on_progress, current_revision = etcd.on_events, etcd.on_progress, etcd.current_revision
     held: list[Callable[[], None]] = []
 
     async def hold() -> None:
-        etcd.happened = lambda events: held.append(partial(happened, events))
-        etcd.progressed = lambda revision: held.append(partial(progressed, revision))
+        etcd.on_events = lambda events: held.append(partial(on_events, events))
+        etcd.on_progress = lambda revision: held.append(partial(on_progress, revision))
         etcd.current_revision = asking
 
     async def release() -> None:
-        etcd.happened, etcd.progressed, etcd.current_revision = happened, progressed, current_revision
+        etcd.on_events, etcd.on_progress, etcd.current_revision = on_events, on_progress, current_revision
         while held:
             held.pop(0)()
 

@@ -16,9 +16,9 @@ from clusterregistry.apiserver.storage.errors import (
     ValueTooLarge,
 )
 from clusterregistry.apiserver.storage.etcd import messages
-from clusterregistry.apiserver.storage.etcd.key_range import Range
+from clusterregistry.apiserver.storage.etcd.key_range import KeyRange
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
-from clusterregistry.apiserver.storage.etcd.watch_loop import tells_true_progress
+from clusterregistry.apiserver.storage.etcd.watch_loop import has_reliable_progress
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
 from tests.apiserver.storage.engines import settled
 from tests.apiserver.storage.etcd_engine import eventually, settings_for
@@ -66,13 +66,13 @@ async def stranger(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
 
 async def go_away(store: EtcdStorage) -> None:
     """Has a store hear of nothing any longer, as when its network is gone."""
-    for running in store._running:
+    for running in store._tasks:
         running.cancel()
-    await asyncio.wait(store._running)
+    await asyncio.wait(store._tasks)
 
 
 def come_back(store: EtcdStorage) -> None:
-    store._running = [asyncio.create_task(store._follower.run(after=store._follower._after))]
+    store._tasks = [asyncio.create_task(store._watch.run(after=store._watch._after))]
 
 
 async def test_the_changes_of_others_are_no_events_but_their_revisions_are_reached(
@@ -151,7 +151,7 @@ async def test_keys_that_are_no_text_are_shown_to_nobody(store: EtcdStorage) -> 
     received: list[Event] = []
     store.subscribe("", received.extend)
     put = {"request_put": {"key": store._range.key("/a") + b"\xff", "value": b"1"}}
-    await store._endpoints.call("txn", messages.TxnRequest(success=[put]))
+    await store._client.call("txn", messages.TxnRequest(success=[put]))
     (created,) = await fill(store, "/a")
     await settled(store)
     assert [event.revision for event in received] == [created]
@@ -220,7 +220,7 @@ async def test_a_deletion_at_just_the_revision_that_was_compacted_to_is_not_miss
     deleted = await second.delete("/a", expected=created)
     await settled(second)
     await second.compact(deleted)
-    assert store._follower._after == deleted - 1
+    assert store._watch._after == deleted - 1
     come_back(store)
     await settled(cacher)
     assert await cacher.get("/a") is None
@@ -303,9 +303,9 @@ async def test_a_change_whose_past_is_forgotten_counts_as_a_gap() -> None:
     answer = messages.WatchResponse(events=[event, {**event, "type": messages.DELETE}])
     for each in answer.events:
         with pytest.raises(RevisionCompacted):
-            Range("/p").events([each])
+            KeyRange("/p").events([each])
     event["kv"]["create_revision"] = 7
-    (created,) = Range("/p").events(messages.WatchResponse(events=[event]).events)
+    (created,) = KeyRange("/p").events(messages.WatchResponse(events=[event]).events)
     assert created == Event("/a", 7, KeyValue("/a", b"2", 7), None)
 
 
@@ -352,14 +352,14 @@ async def test_of_replicas_that_compact_at_once_one_does_it(
 ) -> None:
     asked: list[int] = []
     for storage in (store, second):
-        call = storage._endpoints.call
+        call = storage._client.call
 
         async def counted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
             if name == "compact":
                 asked.append(request.revision)
             return await call(name, request, **named)
 
-        monkeypatch.setattr(storage._endpoints, "call", counted)
+        monkeypatch.setattr(storage._client, "call", counted)
     for _ in range(5):
         revision = await store.create(f"/{next(_numbers)}", b"")
         await asyncio.gather(settled(store), settled(second))
@@ -402,7 +402,7 @@ async def test_a_compaction_by_somebody_else_is_noticed(etcd: EtcdCluster, store
 def test_progress_is_trusted_from_the_release_on_that_tells_it_after_the_events(
     version: str, *, expected: bool
 ) -> None:
-    assert tells_true_progress(version) is expected
+    assert has_reliable_progress(version) is expected
 
 
 async def test_what_is_too_large_for_etcd_is_refused_and_is_nobody_elses_problem(store: EtcdStorage) -> None:

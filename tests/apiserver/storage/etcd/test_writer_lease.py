@@ -46,8 +46,8 @@ def settings(etcd: EtcdCluster) -> EtcdSettings:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_lease, "_FIRST", 0.02)
-    monkeypatch.setattr(writer_lease, "_SOON", 0.02)
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 0.02)
+    monkeypatch.setattr(writer_lease, "_RETRY_DELAY", 0.02)
     # Nobody's lease is to end only because the machine is busy.
     monkeypatch.setattr(writer_lease, "_LEASE_SECONDS", LEASE_SECONDS)
 
@@ -91,7 +91,7 @@ async def claimed(storage: EtcdStorage) -> int:
 def calls(storage: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes what etcd is asked."""
     asked: list[str] = []
-    for member in storage._endpoints._members:
+    for member in storage._client._members:
         call = member.call
 
         async def noted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
@@ -156,7 +156,7 @@ async def test_writes_that_are_under_way_when_the_claim_is_made_are_done_once(se
             if storage.known_revision() is not None and number > 20:
                 break
         known = await claimed(storage)
-        assert known == max(storage._claim.revision, *revisions)  # the claim itself may have been the last
+        assert known == max(storage._lease.revision, *revisions)  # the claim itself may have been the last
         assert len(set(revisions)) == len(revisions)
         assert len((await storage.list("/")).items) == len(revisions)
 
@@ -189,13 +189,13 @@ async def test_the_holder_gives_way_to_who_wants_to_write(store: EtcdStorage, se
 
 async def test_many_writes_wish_together(store: EtcdStorage, second: EtcdStorage) -> None:
     wishes: list[Any] = []
-    heard = store._claim.heard
+    heard = store._lease.observe
 
     def noted(events: Any) -> None:
-        wishes.extend(event for event in events if event.kv.key == store._claim._wish)
+        wishes.extend(event for event in events if event.kv.key == store._lease._handover_key)
         heard(events)
 
-    store._claim.heard = noted  # type: ignore[method-assign]
+    store._lease.observe = noted  # type: ignore[method-assign]
     revisions = await asyncio.gather(*(second.create(f"/{number}", b"") for number in range(50)))
     assert len(set(revisions)) == 50
     await settled(store)
@@ -216,21 +216,21 @@ async def test_reads_of_others_do_not_disturb_the_claim(store: EtcdStorage, seco
 async def test_where_several_write_nobody_makes_a_claim(
     settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_FIRST", 60.0)  # so that neither has a claim when it hears of the other
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 3600.0)
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 60.0)  # so that neither has a claim when it hears of the other
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 3600.0)
     async with opened(settings) as first, opened(settings) as second:
         written = await first.create("/a", b"")
         await second.wait_for(written)
         await first.wait_for(await second.update("/a", b"", expected=written))
-        soon = asyncio.get_running_loop().time() + writer_lease._FIRST
-        assert first._claim._not_before > soon
-        assert second._claim._not_before > soon
+        soon = asyncio.get_running_loop().time() + writer_lease._FIRST_DELAY
+        assert first._lease._not_before > soon
+        assert second._lease._not_before > soon
 
 
 async def test_who_gave_way_makes_the_claim_again_later(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.2)
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.2)
     before = await claimed(store)
     written = await second.create("/a", b"")
     await eventually(lambda: (store.known_revision() or second.known_revision()) is not None)
@@ -256,14 +256,14 @@ async def test_others_wait_for_the_lease_of_who_has_died(settings: EtcdSettings)
     dead = await EtcdStorage.open(settings)
     await claimed(dead)
     # As a kill leaves it: nobody prolongs the lease, and nobody lets it go.
-    for running in dead._running:
+    for running in dead._tasks:
         running.cancel()
     async with opened(settings) as storage:
         begun = time.monotonic()
         await storage.create("/a", b"")
         assert (
             time.monotonic() - begun
-            > writer_lease._LEASE_SECONDS * (1 - writer_lease._CERTAIN) - writer_lease._PROLONG_SECONDS
+            > writer_lease._LEASE_SECONDS * (1 - writer_lease._TRUSTED_PART) - writer_lease._RENEW_SECONDS
         )
         begun = time.monotonic()
         await storage.create("/b", b"")
@@ -275,9 +275,9 @@ async def test_a_claim_that_stays_in_the_way_is_told_with_what_to_do(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_lease, "_PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(writer_lease, "_GIVE_WAY_SECONDS", 0.1)
-    monkeypatch.setattr(store._claim, "heard", lambda _: None)
-    with pytest.raises(StorageUnavailable, match="another replica, the only one to write so far") as refused:
+    monkeypatch.setattr(writer_lease, "_HANDOVER_SECONDS", 0.1)
+    monkeypatch.setattr(store._lease, "observe", lambda _: None)
+    with pytest.raises(StorageUnavailable, match="another replica holds the writer lease") as refused:
         await second.create("/a", b"")
     assert "try again" in refused.value.remedy
     monkeypatch.undo()
@@ -287,16 +287,16 @@ async def test_a_claim_that_stays_in_the_way_is_told_with_what_to_do(
 async def test_who_waits_for_another_to_give_way_when_its_store_is_closed_is_told(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store._claim, "heard", lambda _: None)
+    monkeypatch.setattr(store._lease, "observe", lambda _: None)
     writing = asyncio.create_task(second.create("/a", b""))
-    await eventually(lambda: second._claim._wishing is not None)
+    await eventually(lambda: second._lease._handover is not None)
     begun = time.monotonic()
     await second.close()
     with pytest.raises(StorageUnavailable):
         await writing
     assert time.monotonic() - begun < writer_lease._LEASE_SECONDS
-    assert second._claim._wishing is not None
-    await asyncio.wait([second._claim._wishing])
+    assert second._lease._handover is not None
+    await asyncio.wait([second._lease._handover])
 
 
 # What a holder must not be wrong about
@@ -336,20 +336,20 @@ async def test_who_does_not_hear_of_others_has_no_claim(
         raise StorageUnavailable("the watch broke off")
 
     # Its watch breaks off each time that it is opened; calls are answered, and the lease is prolonged.
-    monkeypatch.setattr(store._follower, "_listen", broken)
-    await store._endpoints.member._watches.close()
+    monkeypatch.setattr(store._watch, "_receive_from", broken)
+    await store._client.member._watches.close()
     await second.create("/a", b"")  # nobody hears the wish for that
     assert store.known_revision() is None
-    await asyncio.sleep(2 * writer_lease._PROLONG_SECONDS)
+    await asyncio.sleep(2 * writer_lease._RENEW_SECONDS)
     assert store.known_revision() is None
     monkeypatch.undo()
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.0)
-    await eventually(lambda: store._follower.problem == "")
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.0)
+    await eventually(lambda: store._watch.problem == "")
 
 
 async def test_a_write_without_an_answer_ends_the_claim(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = store._claim.revision
-    (member,) = store._endpoints._members
+    before = store._lease.revision
+    (member,) = store._client._members
     call = member.call
 
     async def lost(name: str, request: Any, **named: Any) -> Any:
@@ -363,12 +363,12 @@ async def test_a_write_without_an_answer_ends_the_claim(store: EtcdStorage, monk
         await store.create("/a", b"")
     assert store.known_revision() is None
     monkeypatch.undo()
-    assert await claimed(store) >= store._claim.revision > before
+    assert await claimed(store) >= store._lease.revision > before
     assert await store.get("/a") is not None
 
 
 async def test_a_write_that_is_cancelled_ends_the_claim(store: EtcdStorage) -> None:
-    before = store._claim.revision
+    before = store._lease.revision
     writing = asyncio.create_task(store.create("/a", b""))
     await asyncio.sleep(0)
     writing.cancel()
@@ -376,14 +376,14 @@ async def test_a_write_that_is_cancelled_ends_the_claim(store: EtcdStorage) -> N
         await writing
     assert store.known_revision() is None
     await claimed(store)
-    assert store._claim.revision > before
+    assert store._lease.revision > before
 
 
 async def test_a_claim_that_etcd_has_ended_is_made_anew(store: EtcdStorage) -> None:
-    before = store._claim.revision
-    await store._endpoints.call("revoke", messages.LeaseRevokeRequest(id=store._claim._lease))
+    before = store._lease.revision
+    await store._client.call("revoke", messages.LeaseRevokeRequest(id=store._lease._lease.id))
     writes = await fill(store, *(f"/{number}" for number in range(20)))
-    await eventually(lambda: store._claim.revision > before)
+    await eventually(lambda: store._lease.revision > before)
     assert await claimed(store) >= writes[-1]
 
 
@@ -391,8 +391,8 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a restart of etcd, which has the lease begin anew."""
-    (member,) = store._endpoints._members
-    call, before = member.call, store._claim.revision
+    (member,) = store._client._members
+    call, before = member.call, store._lease.revision
 
     async def unable(name: str, request: Any, **named: Any) -> Any:
         if name == "revoke":
@@ -401,7 +401,7 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
 
     monkeypatch.setattr(writer_lease, "ATTEMPT_SECONDS", 0.2)
     monkeypatch.setattr(member, "call", unable)
-    store._claim.give_up()
+    store._lease.abandon()
     await asyncio.sleep(0.5)
     assert store.known_revision() is None
     begun = time.monotonic()
@@ -409,30 +409,30 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
     assert time.monotonic() - begun < AT_ONCE
     monkeypatch.setattr(member, "call", call)
     await claimed(store)  # within a minute: nobody else has wished for anything
-    assert store._claim.revision > before
+    assert store._lease.revision > before
 
 
 async def test_after_a_failure_that_nobody_expects_the_claim_is_made_anew(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keep, before = store._claim._keep, store._claim.revision
+    keep, before = store._lease._lease.keep_alive, store._lease.revision
 
-    async def fails() -> None:
-        monkeypatch.setattr(store._claim, "_keep", keep)
+    async def fails(**_: object) -> None:
+        monkeypatch.setattr(store._lease._lease, "keep_alive", keep)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(store._claim, "_keep", fails)
-    store._claim.give_up()
+    monkeypatch.setattr(store._lease._lease, "keep_alive", fails)
+    store._lease.abandon()
     await eventually(lambda: "ZeroDivisionError" in caplog.text)
     await claimed(store)
-    assert store._claim.revision > before
+    assert store._lease.revision > before
 
 
 async def test_a_copy_of_a_claim_is_none(settings: EtcdSettings) -> None:
     """As etcdctl make-mirror leaves it: without its lease, so it would never end."""
     async with opened(settings) as storage:
-        copied = messages.TxnRequest(success=[{"request_put": {"key": storage._claim._key}}])
-        await storage._endpoints.call("txn", copied)
+        copied = messages.TxnRequest(success=[{"request_put": {"key": storage._lease._key}}])
+        await storage._client.call("txn", copied)
         begun = time.monotonic()
         revision = await storage.create("/a", b"")
         with pytest.raises(KeyExists):
@@ -530,9 +530,9 @@ async def test_nobody_ever_reads_less_than_was_answered_before(
     settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three replicas read and write, in turns and at once; the claim goes from one to another many times."""
-    monkeypatch.setattr(writer_lease, "_SOON", 0.005)
-    monkeypatch.setattr(writer_lease, "_PROLONG_SECONDS", 0.01)
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.03)
+    monkeypatch.setattr(writer_lease, "_RETRY_DELAY", 0.005)
+    monkeypatch.setattr(writer_lease, "_RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.03)
     async with opened(settings) as one, opened(settings) as two, opened(settings) as three:
         cachers = [await Cacher.open(each, "/") for each in (one, two, three)]
         await fill(one, "/a", "/b")

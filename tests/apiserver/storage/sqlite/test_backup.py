@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, integrity, s
 from clusterregistry.apiserver.storage.sqlite import backup as backing_up
 from clusterregistry.apiserver.storage.sqlite import restore as restoring
 from clusterregistry.apiserver.storage.sqlite.backup import back_up
-from clusterregistry.apiserver.storage.sqlite.restore import LEAP, Restored
+from clusterregistry.apiserver.storage.sqlite.restore import REVISION_JUMP, Restored
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -179,7 +179,7 @@ def damage(path: Path) -> None:
 async def test_a_restored_database_holds_what_the_backup_did(backup: Path, tmp_path: Path) -> None:
     path = tmp_path / "new" / "registry.db"
     restored = restore(backup, path)
-    assert restored == Restored(kept=None, revision=5 + LEAP)
+    assert restored == Restored(kept=None, revision=5 + REVISION_JUMP)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert await contents(path) == [KeyValue("/a", b"2", 4)]
@@ -190,13 +190,13 @@ async def test_a_restored_store_goes_on_behind_every_revision_that_was_seen(back
     for number in range(10):
         await storage.create(f"/later/{number}", b"")
     await storage.close()
-    assert restore(backup, database).revision == 15 + LEAP
+    assert restore(backup, database).revision == 15 + REVISION_JUMP
     storage = await SQLiteStorage.open(database)
     with pytest.raises(RevisionCompacted):
         await storage.history("/", after=15)
-    assert (await storage.list("/")).revision == 15 + LEAP
-    assert await storage.create("/c", b"") == 16 + LEAP
-    await storage.compact(16 + LEAP)
+    assert (await storage.list("/")).revision == 15 + REVISION_JUMP
+    assert await storage.create("/c", b"") == 16 + REVISION_JUMP
+    await storage.compact(16 + REVISION_JUMP)
     assert [item.key for item in (await storage.list("/")).items] == ["/a", "/c"]
     await storage.close()
 
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_read_is_kept_together_with_its_log(backup: Path, 
     assert kept is not None
     assert bytes_of(kept).startswith(b"this is a text")
     assert bytes_of(Path(f"{kept}-wal")) == b"its log"
-    assert stats.measure(path).revision == 5 + LEAP
+    assert stats.measure(path).revision == 5 + REVISION_JUMP
 
 
 async def test_a_damaged_database_can_be_replaced_and_is_kept_as_it_is(backup: Path, database: Path) -> None:

@@ -28,7 +28,7 @@ async def test_writes_of_one_turn_of_the_loop_share_a_commit(sqlite: SQLiteStora
 
 async def test_writes_that_keep_coming_share_a_commit(sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each begins a turn of the loop later than the one before it, as requests of clients do."""
-    monkeypatch.setattr(writer, "_PATIENCE", 60.0)
+    monkeypatch.setattr(writer, "_COLLECT_SECONDS", 60.0)
     batches = batches_of(sqlite)
 
     async def later(turns: int) -> None:
@@ -44,7 +44,7 @@ async def test_writes_that_keep_coming_share_a_commit(sqlite: SQLiteStorage, mon
 async def test_a_write_waits_for_others_only_for_so_long(
     sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch, patience: float, waiting: list[int]
 ) -> None:
-    monkeypatch.setattr(writer, "_PATIENCE", patience)
+    monkeypatch.setattr(writer, "_COLLECT_SECONDS", patience)
     seen, writes = [], []
     for number in range(5):
         writes.append(sqlite._writer.write(f"/{number}", b"", expected=None))

@@ -173,8 +173,8 @@ def test_whoever_meets_damage_is_told_how_to_look_closer_and_what_to_do(database
     overwrite_a_page(database)
     with pytest.raises(StorageUnavailable, match="the file is damaged") as refused:
         stats.measure(database)
-    assert "clusterregistry storage check" in refused.value.remedy
-    assert "clusterregistry storage restore" in refused.value.remedy
+    assert "`storage check" in refused.value.remedy
+    assert "`storage restore" in refused.value.remedy
 
 
 def test_only_a_full_check_looks_into_indexes(database: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_small_file_is_checked_at_once(database: Path) -> None:
     overwrite_a_page(database)
     with pytest.raises(StorageUnavailable, match="is damaged") as refused:
         inspect(database)
-    assert "clusterregistry storage restore FILE" in refused.value.remedy
+    assert "`storage restore FILE" in refused.value.remedy
 
 
 @pytest.mark.parametrize("damaged", [False, True])

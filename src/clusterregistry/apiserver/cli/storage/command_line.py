@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from clusterregistry.apiserver.options import synonyms
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
-from clusterregistry.apiserver.options.general import GeneralOptions
 from clusterregistry.apiserver.options.groups import Options, OptionSet
 from clusterregistry.apiserver.options.resolution import resolve
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.cli import logs
 from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import FILE
 
