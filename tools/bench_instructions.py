@@ -146,7 +146,7 @@ async def _counted(path: str, directory: Path) -> None:
     """What runs under valgrind."""
     tokens = directory / "tokens.csv"
     tokens.write_text('bench,bench,1,"system:masters"\n')
-    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {}, PRODUCT.options)
+    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {}, options=PRODUCT.options)
     async with app.build(options, PRODUCT) as server:
         handler = server.handler
         stored: Stored = []

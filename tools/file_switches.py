@@ -124,7 +124,9 @@ async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
     tokens = make_directory(directory) / "tokens.csv"
     tokens.write_text('admin,admin,1,"system:masters"\nreader,reader,2\n')
     tokens.chmod(0o600)
-    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {}, PRODUCT.options)
+    options = load(
+        ["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {}, options=PRODUCT.options
+    )
     async with app.build(options, PRODUCT) as server:
         listening = socket.create_server(("127.0.0.1", 0))
         web = HttpServer(server.handler, ServedRequest)

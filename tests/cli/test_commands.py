@@ -9,14 +9,15 @@ import pytest
 
 from clusterregistry import __version__
 from clusterregistry.apiserver.cli import server
-from clusterregistry.apiserver.options import flags, scope
+from clusterregistry.apiserver.options.groups import by_group
+from clusterregistry.cli.options.sources import read_flags
 from clusterregistry.registry.main import PROGRAM, main
 from tests.product import OPTIONS
 
 Output = pytest.CaptureFixture[str]
 
 
-def test_version_tells_the_version(capsys: Output) -> None:
+def test_version_prints_the_version(capsys: Output) -> None:
     assert main(["version"], {}) == 0
     assert capsys.readouterr().out.startswith(f"clusterregistry v{__version__} (")
 
@@ -57,7 +58,7 @@ def test_help_comes_before_complaints(capsys: Output) -> None:
     assert "--secure-port" in capsys.readouterr().out
 
 
-def test_aggregated_tells_its_own_flags_and_mistakes(capsys: Output) -> None:
+def test_aggregated_has_its_own_flags_and_mistakes(capsys: Output) -> None:
     assert main(["help", "aggregated", "--all"], {}) == 0
     assert "--authentication-skip-lookup" in capsys.readouterr().out
     assert main(["aggregated", "--token-auth-file=/none", "--secure-port=0"], {"HOME": "/nowhere"}) == 2
@@ -75,9 +76,7 @@ def help_of(capsys: Output, *arguments: str) -> str:
 def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: Output) -> None:
     short, everything = help_of(capsys, name, "--help"), help_of(capsys, name, "--help=all")
     known = [
-        f"--{each.flag}"
-        for group in scope.by_group(OPTIONS, aggregated=name == "aggregated").values()
-        for each in group
+        f"--{each.flag}" for group in by_group(OPTIONS, aggregated=name == "aggregated").values() for each in group
     ]
     assert all(f"{flag}=" in everything or f"{flag}[=" in everything for flag in known)
     shown = re.findall(r"^  (?:-v, )?(--[a-z-]+)", short, re.MULTILINE)
@@ -108,7 +107,7 @@ def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
         assert len(examples) >= 3
         for example in examples:
             given = [each for each in shlex.split(example) if not each.startswith(("--config", "--print-config", "["))]
-            assert flags.read(given, OPTIONS).problems == []
+            assert read_flags(OPTIONS, given).problems == []
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
@@ -151,7 +150,7 @@ def test_the_module_runs_like_the_program() -> None:
 
 def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
     program = (
-        "import sys; from clusterregistry.registry.main import PROGRAM, main; main(['standalone', '--zzz'], {}); "
+        "import sys; from clusterregistry.registry.main import main; main(['standalone', '--zzz'], {}); "
         "heavy = {'httptools', 'uvloop', 'cryptography', 'yaml', 'clusterregistry.apiserver.lifecycle'}; "
         "heavy &= set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"

@@ -44,7 +44,7 @@ def test_a_line_has_the_keys_of_kube_apiservers_json() -> None:
     }
 
 
-def test_warnings_and_details_are_told_apart() -> None:
+def test_warnings_and_details_have_their_level() -> None:
     program = "log.warning('a'); log.debug('b'); logging.getLogger('other').info('left out')"
     found = [(line["level"], line["v"], line["msg"]) for line in logged(program, v=1)]
     assert found == [("warning", 0, "a"), ("debug", 1, "b")]

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from clusterregistry import __version__
-from clusterregistry.crinit import flags, settings_from_flags
+from clusterregistry.cli.options.sources import read_flags
+from clusterregistry.crinit import options, settings_from_flags
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode, split_arguments
 from clusterregistry.registry.main import main as server_main
@@ -33,19 +34,23 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, said.out, said.err
 
 
-def test_every_flag_of_v003_is_there() -> None:
-    assert set(V003.split()) <= flags.BY_NAME.keys()
+def test_every_flag_of_v003_exists() -> None:
+    assert set(V003.split()) <= options.OPTIONS.by_flag.keys()
 
 
 def listed(out: str) -> set[str]:
-    return set(re.findall(r"^  --([a-z-]+)=", out, re.MULTILINE))
+    return set(re.findall(r"^  (?:-o, )?--([a-z-]+)\[?=", out, re.MULTILINE))
 
 
-@pytest.mark.parametrize("command", flags.COMMANDS)
+def taken_by(command: str) -> set[str]:
+    return {each.flag for each in options.options_for(command)}
+
+
+@pytest.mark.parametrize("command", options.COMMANDS)
 def test_help_names_every_flag_of_a_command_on_demand(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "standalone", command, "--help=all")
     assert status == 0
-    assert listed(out) == {flag.name for flag in flags.FLAGS if command in flag.commands}
+    assert listed(out) == taken_by(command)
     assert "--help=all" not in out
 
 
@@ -55,23 +60,23 @@ def test_help_is_short_at_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"image", "host-cluster-context", "dry-run"} <= listed(out)
     assert len(listed(out)) <= 10
     assert len(out.splitlines()) <= 50
-    count = sum("init" in flag.commands for flag in flags.FLAGS)
-    assert out.endswith(f"All {count} flags: crinit aggregated init --help=all\n")
+    assert out.endswith(f"All {len(taken_by('init'))} flags: crinit aggregated init --help=all\n")
     for command in ("status", "upgrade", "delete"):
         out = run(capsys, "standalone", command, "--help")[1]
-        assert listed(out) == {flag.name for flag in flags.FLAGS if command in flag.commands}
+        assert listed(out) == taken_by(command)
 
 
 def test_help_shows_commands_that_crinit_knows(capsys: pytest.CaptureFixture[str]) -> None:
-    texts = [run(capsys, mode, command, "--help")[1] for mode in Mode for command in flags.COMMANDS]
+    texts = [run(capsys, mode, command, "--help")[1] for mode in Mode for command in options.COMMANDS]
     lines = [line.strip() for text in (run(capsys, "--help")[1], *texts) for line in text.splitlines()]
     examples = [shlex.split(line)[1:] for line in lines if line.startswith("crinit ") and " my-registry" in line]
     assert len(examples) > 10
     for mode, command, name, *rest in examples:
-        reading = flags.read(rest)
+        reading = read_flags(options.OPTIONS, rest)
+        given = {each.flag: each.text for each in reading.given}
         assert reading.problems == []
-        assert flags.misplaced(reading, command) == []
-        settings_from_flags.settings(Mode(mode), name, reading.given)
+        assert options.misplaced(given, command) == []
+        settings_from_flags.settings(Mode(mode), name, given)
     assert "system:masters" not in "".join(texts)
 
 
@@ -96,7 +101,7 @@ def test_a_step_that_runs_is_shown_at_a_terminal_and_its_end_takes_its_place(tmp
 
 
 @pytest.mark.parametrize("short", [["--short"], ["--short=true"]])
-def test_the_version_is_told_as_the_server_tells_its_own(capsys: pytest.CaptureFixture[str], short: list[str]) -> None:
+def test_the_version_is_printed_as_by_the_server(capsys: pytest.CaptureFixture[str], short: list[str]) -> None:
     for spelling in ("version", "--version"):
         assert run(capsys, spelling, *short) == (0, f"v{__version__}\n", "")
         status, said, _ = run(capsys, spelling)
@@ -137,26 +142,42 @@ def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> N
         (["standalone", "create", "fleet"], "which command: init, delete, status, upgrade?"),
         (["standalone", "init"], "the name of the registry is missing"),
         (["standalone", "init", "fleet", "more"], 'unexpected argument "more"'),
-        (["standalone", "init", "fleet", "--imagge=x"], "unknown flag --imagge; did you mean --image?"),
-        (["standalone", "init", "fleet", "--context", "x"], "--context; did you mean --host-cluster-context?"),
-        (["standalone", "init", "fleet", "-n", "x"], "unknown flag -n; did you mean --cluster-registry-namespace?"),
-        (["standalone", "init", "fleet", "--image"], "--image needs a value: --image=IMAGE"),
+        (["standalone", "init", "fleet", "--imagge=x"], "unknown option --imagge (did you mean --image?)"),
+        (["standalone", "init", "fleet", "--context", "x"], "--context (did you mean --host-cluster-context?)"),
+        (["standalone", "init", "fleet", "-n", "x"], "unknown option -n (did you mean --cluster-registry-namespace?)"),
+        (["standalone", "init", "fleet", "--image"], "--image: needs a value (--image=IMAGE)"),
         (["standalone", "upgrade", "fleet"], "upgrade needs --image=IMAGE"),
         (["standalone", "delete", "fleet", "--image=x"], "--image is not for delete, only for init, upgrade"),
-        (["standalone", "init", "fleet", "-o", "json", "--dry-run"], '--output="json": must be yaml'),
+        (["standalone", "init", "fleet", "-o", "json", "--dry-run"], '-o: "json" is not one of yaml'),
         (["standalone", "init", "fleet", "-o", "yaml"], "--output needs --dry-run"),
-        (["standalone", "init", "fleet", "--dry-run=maybe"], "must be true or false"),
+        (["standalone", "init", "fleet", "--dry-run=maybe"], "write true or false"),
         (["standalone", "init", "fleet", "--dry-run", "--api-server-port=30000"], "needs --api-server-service-type="),
         (["aggregated", "init", "fleet", "--dry-run", "--apiserver-enable-token-auth"], "the users of its host"),
         (["standalone", "init", "fleet", "--dry-run", "--etcd-cafile=/nowhere/ca"], "No such file"),
         (["standalone", "init", "fleet", "--dry-run", "--apiserver-arg-overrides=v=1"], "v=1 is no argument"),
+        (["standalone", "init", "fleet", "--cluster-registry-namespace=A"], '"A" is not a namespace'),
+        (["standalone", "init", "fleet", "--image="], '"" is not an image such as'),
+        (["standalone", "init", "fleet", "--api-server-advertise-address=a:1"], "is not an IP address or a host name"),
+        (["standalone", "init", "fleet", "--dry-run", "--api-server-advertise-address=1.2.3.4"], "LoadBalancer has"),
+        (["standalone", "init", "fleet", "--dry-run", f"--etcd-cafile={__file__}"], "need --etcd-servers"),
+        (["standalone", "init", "fleet", "--dry-run", "--etcd-servers=http://e:1", f"--etcd-certfile={__file__}"],
+         "--etcd-certfile and --etcd-keyfile must be given together"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mistake_is_reported(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
     assert complaint in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1.5m", 90), ("100ms", 0.1), ("1h30m", 5400), ("90", 90), ("90s", 90), ("0s", 0)]
+)
+def test_durations_are_those_of_the_server(text: str, seconds: float) -> None:
+    resolved = options.resolve_given({"timeout": text})
+    assert resolved.problems == ()
+    assert resolved.options.run.timeout == seconds
 
 
 @pytest.mark.parametrize("flag", ["--context", "--nonsense", "-n"])
@@ -169,7 +190,7 @@ def test_a_wrong_flag_takes_no_word_of_the_command(capsys: pytest.CaptureFixture
     assert "3 problems with the command line:" in err
 
 
-def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_command_line_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys)
     assert status == 2
     assert "crinit standalone init my-registry --host-cluster-context=my-cluster" in err
@@ -196,4 +217,4 @@ def test_a_comma_parts_arguments_only_in_front_of_dashes() -> None:
 
 
 def test_only_what_describes_the_registry_is_remembered() -> None:
-    assert flags.remembered({"image": "x", "dry-run": "true", "kubeconfig": "y"}) == {"image": "x"}
+    assert options.remembered({"image": "x", "dry-run": "true", "kubeconfig": "y"}) == {"image": "x"}

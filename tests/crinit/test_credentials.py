@@ -102,7 +102,7 @@ def test_etcd_does_not_trust_the_authority_of_users() -> None:
     assert "fleet-etcd-2.fleet-etcd.clusterregistry.svc" in certificates.names(peer)
 
 
-def test_a_damaged_authority_is_not_replaced_behind_anybodys_back() -> None:
+def test_a_damaged_authority_is_an_error_and_never_replaced() -> None:
     with pytest.raises(OperatorError, match=r"authority .* is damaged"):
         made({"ca": {"ca.crt": b"x", "ca.key": b"y"}})
 

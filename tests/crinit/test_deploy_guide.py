@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.crinit import flags, reference, settings_from_flags
+from clusterregistry.cli.options.sources import read_flags
+from clusterregistry.crinit import options, reference, settings_from_flags
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.settings import Mode
 from tests.docs import markdown
@@ -22,14 +23,15 @@ COMMANDS = re.findall(r"^crinit .*$", GUIDE, re.MULTILINE)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_each_command_of_the_guide_is_one_that_crinit_knows(line: str) -> None:
     mode, command, name, *rest = shlex.split(line.partition(">")[0])[1:]
-    reading = flags.read(rest)
+    reading = read_flags(options.OPTIONS, rest)
+    given = {each.flag: each.text for each in reading.given}
     assert reading.problems == []
-    assert flags.misplaced(reading, command) == []
-    settings_from_flags.settings(Mode(mode), name, reading.given)
+    assert options.misplaced(given, command) == []
+    settings_from_flags.settings(Mode(mode), name, given)
 
 
 def test_the_guide_has_all_commands() -> None:
-    assert {line.split()[2] for line in COMMANDS} == set(flags.COMMANDS)
+    assert {line.split()[2] for line in COMMANDS} == set(options.COMMANDS)
 
 
 def test_the_guide_shows_the_objects_of_a_first_init(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,4 +49,4 @@ def test_flags_that_the_guide_names_exist() -> None:
     others = {"requestheader-client-ca-file", "proxy-client-cert-file", "proxy-client-key-file", "context"}
     others |= {"max-requests-inflight", "v", "tls-server-name", "server"}
     named = set(re.findall(r"--([a-z][a-z-]*)", markdown.prose(GUIDE)))
-    assert named - others <= flags.BY_NAME.keys()
+    assert named - others <= options.OPTIONS.by_flag.keys()

@@ -173,7 +173,7 @@ def test_what_somebody_else_made_is_never_taken_over(host: HostCluster, namespac
     spec = {"ports": [{"port": 80}]}
     host.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "fleet"}, "spec": spec})
     said = attempt.complaint(*NODE_PORT)
-    assert f"Service {namespace}/fleet is there already, and somebody else made it" in said
+    assert f"Service {namespace}/fleet is there already, and something else made it" in said
 
 
 def test_two_runs_at_once_do_not_make_two_authorities(
@@ -191,7 +191,7 @@ def test_two_runs_at_once_do_not_make_two_authorities(
     # The second run has looked before the first one was done.
     late = host.client(ADMIN)
     monkeypatch.setattr(late, "get", lambda _: None)
-    with pytest.raises(OperatorError, match="was made by somebody else at the same moment"):
+    with pytest.raises(OperatorError, match="was made by another run at the same time"):
         apply.apply(late, progress, second)
     assert (host.admin.get(path_to(first)) or {})["data"] == first["data"]
 

@@ -62,7 +62,7 @@ def test_a_container_without_arguments_is_a_registry_that_its_host_reaches_by_a_
     assert command == "standalone"
     assert completed.serving.bind_address == "0.0.0.0"
     assert completed.server_url == "https://127.0.0.1:8443"
-    assert {"127.0.0.1", "localhost"} <= set(servers.wanted(completed).names)
+    assert {"127.0.0.1", "localhost"} <= set(servers.certificate_request(completed).names)
     assert f"VOLUME {completed.data_dir}" in DOCKERFILE
     assert f"EXPOSE {completed.serving.secure_port}" in DOCKERFILE
 

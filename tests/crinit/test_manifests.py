@@ -1,4 +1,4 @@
-"""What crinit applies, whatever the flags: sound references, safe pods, one owner."""
+"""The manifests of crinit for every kind of flags: valid references, restricted pods, one owner."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOW = 1_700_000_000.0
 VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
     "standalone": (Mode.STANDALONE, {}),
     "tokens": (Mode.STANDALONE, {"apiserver-enable-token-auth": "true"}),
-    "not kept": (Mode.STANDALONE, {"etcd-persistent-storage": "false"}),
+    "not persistent": (Mode.STANDALONE, {"etcd-persistent-storage": "false"}),
     "own etcd": (Mode.STANDALONE, {"replicas": "3"}),
-    "own etcd, not kept": (Mode.STANDALONE, {"replicas": "2", "etcd-persistent-storage": "false"}),
+    "own etcd, not persistent": (Mode.STANDALONE, {"replicas": "2", "etcd-persistent-storage": "false"}),
     "external etcd": (Mode.STANDALONE, {"etcd-servers": "http://etcd.example.com:2379"}),
     "aggregated": (Mode.AGGREGATED, {}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "2"}),
@@ -49,7 +49,7 @@ def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield each
 
 
-def test_no_object_comes_twice_and_each_says_whose_it_is(manifests: list[dict[str, Any]]) -> None:
+def test_every_object_is_unique_and_has_the_labels_of_its_registry(manifests: list[dict[str, Any]]) -> None:
     keys = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in manifests]
     assert len(keys) == len(set(keys))
     for each in manifests:
@@ -85,7 +85,7 @@ def test_pods_pass_the_restricted_level(manifests: list[dict[str, Any]]) -> None
             assert {"startupProbe", "livenessProbe", "readinessProbe"} <= container.keys()
 
 
-def test_everything_that_is_named_is_there(manifests: list[dict[str, Any]]) -> None:
+def test_every_reference_leads_to_an_object(manifests: list[dict[str, Any]]) -> None:
     secrets, claims = named(manifests, "Secret"), named(manifests, "PersistentVolumeClaim")
     accounts, services = named(manifests, "ServiceAccount"), named(manifests, "Service")
     for workload in pods(manifests):
@@ -154,7 +154,7 @@ def test_a_policy_selects_the_pods_of_one_workload_and_each_workload_has_one(man
         assert sum(selector.items() <= each.items() for each in labels) == 1
 
 
-def test_everyone_reaches_the_server_and_only_our_pods_reach_etcd() -> None:
+def test_all_clients_reach_the_server_and_only_our_pods_reach_etcd() -> None:
     manifests = manifests_of(Mode.STANDALONE, {"replicas": "3"})
     policies = named(manifests, "NetworkPolicy")
     (rule,) = policies["fleet"]["spec"]["ingress"]
@@ -186,7 +186,7 @@ def test_policies_and_the_audit_log_can_be_switched_off() -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_the_audit_log_is_on_and_can_be_led_elsewhere(mode: Mode) -> None:
+def test_the_audit_log_is_on_and_can_be_redirected(mode: Mode) -> None:
     for given, path in (({}, "-"), ({"apiserver-arg-overrides": "--audit-log-path=/tmp/audit"}, "/tmp/audit")):
         deployment = named(manifests_of(mode, given), "Deployment")["fleet"]
         arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -195,7 +195,7 @@ def test_the_audit_log_is_on_and_can_be_led_elsewhere(mode: Mode) -> None:
 
 @pytest.mark.parametrize("variant", ["standalone", "tokens", "own etcd", "external etcd"])
 def test_the_server_accepts_its_arguments(variant: str, tmp_path: Any) -> None:
-    """With the files of the Secrets in the place of the mounts."""
+    """With the files of the Secrets at the paths of the mounts."""
     manifests = manifests_of(*VARIANTS[variant])
     deployment = named(manifests, "Deployment")["fleet"]["spec"]["template"]["spec"]
     arguments = deployment["containers"][0]["args"]
@@ -212,7 +212,7 @@ def test_the_server_accepts_its_arguments(variant: str, tmp_path: Any) -> None:
     assert completed.serving.secure_port == 8443
 
 
-def test_a_volume_that_is_attached_once_is_let_go_before_it_is_taken() -> None:
+def test_the_old_pod_ends_before_the_new_one_attaches_the_volume() -> None:
     deployment = named(manifests_of(Mode.STANDALONE, {}), "Deployment")["fleet"]
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["spec"]["replicas"] == 1
@@ -225,7 +225,7 @@ def test_replicas_roll_and_are_drained_one_by_one() -> None:
     assert named(manifests, "PersistentVolumeClaim") == {}
 
 
-def test_an_aggregated_registry_may_delegate_and_a_standalone_one_may_nothing() -> None:
+def test_an_aggregated_registry_may_delegate_and_a_standalone_one_has_no_rights() -> None:
     aggregated = manifests_of(Mode.AGGREGATED, {})
     assert {each["roleRef"]["name"] for each in aggregated if "roleRef" in each} == {
         "system:auth-delegator",

@@ -1,4 +1,4 @@
-"""Who knows the users and their rights: this server itself, or the host cluster of aggregated mode."""
+"""Builds authenticators, authorizers and reviews: local, or delegated to the host cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.health import Check
 from clusterregistry.apiserver.options import CompletedOptions, oidc
-from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews, TokenSource
 from clusterregistry.apiserver.reviews.authorization import (
     SelfSubjectAccessReviews,
@@ -29,28 +28,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthComponents:
-    """All that authentication and authorization ask."""
+    """The parts of a server that authenticate and authorize, and the reviews that it serves."""
 
     tokens: Sequence[TokenSource]
     authorizer: Union
     reviews: Sequence[Review] = ()
-    """The questions about users that are answered here."""
     checks: Mapping[str, Check] = field(default_factory=dict)
-    """Whether those answer who are asked elsewhere."""
-    following: AuthConfigWatch | None = None
+    """Health checks of the servers that are asked."""
+    config_watch: AuthConfigWatch | None = None
+    """Watches the host cluster's configuration of certificates and front proxies; None: the options have all of it."""
     token_file: TokenFile | None = None
-    """One of ``tokens``, to be followed; None: there is no such file."""
+    """The one of ``tokens`` that is a file, to be reloaded; None: there is no file."""
 
 
-async def local_auth(
+async def build_auth(
     options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
 ) -> AuthComponents:
-    """As the options say; ``stack`` closes them. Raises StartupProblem."""
-    sources, made = await _asked_elsewhere(options, stack)
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=made)
+    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError."""
+    if options.host is None:
+        return await _local_auth(options, policy, now=now, stack=stack)
+    # Late, as below: clients of other servers are slow to import, and most servers have none.
+    from clusterregistry.apiserver.delegated_auth import HostClusterAuth  # noqa: PLC0415
+
+    # The host cluster answers reviews itself.
+    return await HostClusterAuth(options.host, options, stack).build()
+
+
+async def _local_auth(
+    options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
+) -> AuthComponents:
+    remote_tokens, remote_modes = await _remote_auth(options, stack)
+    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=remote_modes)
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
-    tokens = [*([] if token_file is None else [token_file]), *sources]
+    tokens = [*([] if token_file is None else [token_file]), *remote_tokens]
     reviews = (
         SelfSubjectReviews(now),
         TokenReviews(tokens),
@@ -61,26 +72,14 @@ async def local_auth(
     return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
 
 
-def host_auth(host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> AuthComponents:
-    """The host cluster, which answers the reviews about users itself; ``stack`` leaves it. Raises StartupProblem."""
-    from clusterregistry.apiserver.delegated_auth import Delegating  # noqa: PLC0415
-
-    said = Delegating(host, options, stack).begin()
-    return AuthComponents(
-        tokens=[said.tokens], authorizer=said.authorizer, checks=said.checks, following=said.following
-    )
-
-
-async def _asked_elsewhere(
+async def _remote_auth(
     options: CompletedOptions, stack: contextlib.AsyncExitStack
 ) -> tuple[Sequence[TokenSource], Mapping[str, Authorizer]]:
-    """Token sources, and authorizers by mode."""
+    """Token sources and authorizers by mode that ask an issuer or a webhook."""
     webhooks = options.webhooks
     files = (webhooks.authentication_token_webhook_config_file, webhooks.authorization_webhook_config_file)
     if oidc.settings(options.oidc) is None and not any(files):
         return (), {}
-    # Only here, and above: what talks to others takes its time to import, and most servers ask nobody.
     from clusterregistry.apiserver import delegated_auth  # noqa: PLC0415
 
-    others = await delegated_auth.connect(options, stack)
-    return others.tokens, others.modes
+    return delegated_auth.remote_tokens(options, stack), delegated_auth.remote_modes(options, stack)

@@ -1,4 +1,4 @@
-"""Whose certificates count, told to those who authenticate: from files, and from the host of aggregated mode."""
+"""Which client certificates and front proxies authentication accepts: from files, and from the host cluster."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAuthorities:
-    """Whose certificates count for what. Empty until somebody has read the files."""
+    """The authorities of client certificates. They are empty until ``update_authorities`` fills them."""
 
     clients: Authorities = field(default_factory=Authorities)
     front_proxies: Authorities = field(default_factory=Authorities)
     front_proxy: FrontProxy | None = None
-    """Who takes the word of front proxies; None: nobody does."""
+    """Authenticates requests through front proxies; None: no front proxy is trusted."""
 
     def proxy_headers(self) -> ProxyHeaders:
-        """The headers of front proxies: nobody further inwards must see them."""
+        """The headers of front proxies, which no later filter may see."""
         return self.front_proxy.headers if self.front_proxy else usual_headers()
 
 
 def client_authorities(options: CompletedOptions) -> ClientAuthorities:
-    """As the options say. Nobody is trusted before ``tell`` has been told of authorities."""
+    """The authorities that the options name, still without certificates."""
     authorities = Authorities()
     if not options.proxy_ca_files and not (options.host and options.host.reads_front_proxies):
         return ClientAuthorities(front_proxies=authorities)
@@ -48,24 +48,23 @@ def client_authorities(options: CompletedOptions) -> ClientAuthorities:
 
 
 def _proxy_headers(options: FrontProxyOptions) -> ProxyHeaders:
+    def lower(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name.lower() for name in names)
+
     return ProxyHeaders(
-        user=_lower(options.requestheader_username_headers),
-        uid=_lower(options.requestheader_uid_headers),
-        group=_lower(options.requestheader_group_headers),
-        extra=_lower(options.requestheader_extra_headers_prefix),
+        user=lower(options.requestheader_username_headers),
+        uid=lower(options.requestheader_uid_headers),
+        group=lower(options.requestheader_group_headers),
+        extra=lower(options.requestheader_extra_headers_prefix),
     )
 
 
-def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in names)
-
-
 def update_authorities(trust: ClientAuthorities, loaded: Loaded) -> None:
-    """What TLS verifies with from now on is what authentication believes."""
+    """Has authentication accept the certificates that TLS verifies with from now on."""
     trust.clients.replace(loaded.client_cas)
     trust.front_proxies.replace(loaded.proxy_cas)
-    everyone_is_a_proxy = trust.front_proxy is not None and not trust.front_proxy.are_named
-    if everyone_is_a_proxy and certificates_in(loaded.client_cas) & certificates_in(loaded.proxy_cas):
+    any_name_is_a_proxy = trust.front_proxy is not None and not trust.front_proxy.are_named
+    if any_name_is_a_proxy and certificates_in(loaded.client_cas) & certificates_in(loaded.proxy_cas):
         _log.warning(
             "an authority of users is among those of front proxies: everybody with a certificate of it can pose as "
             "anybody. Give --requestheader-allowed-names, or front proxies an authority of their own"
@@ -73,13 +72,13 @@ def update_authorities(trust: ClientAuthorities, loaded: Loaded) -> None:
 
 
 class AuthConfigSync:
-    """Makes count what the host cluster says, as far as the options leave it to the host cluster."""
+    """Applies the host cluster's configuration of authentication, as far as the options leave it to the host."""
 
     def __init__(self, host: HostCluster, *, trust: ClientAuthorities, tls: LiveTls) -> None:
         self._host, self._trust, self._tls = host, trust, tls
 
-    async def take(self, config: AuthenticationConfig) -> None:
-        """Raises ValueError for authorities that cannot be used; nothing of the configuration counts then."""
+    async def apply(self, config: AuthenticationConfig) -> None:
+        """Raises ValueError for authorities that cannot be used; then no part of the configuration is applied."""
         further = FurtherAuthorities(
             origin=authentication_config.SHOWN,
             clients=config.client_cas if self._host.reads_client_cas else "",

@@ -1,16 +1,13 @@
-"""Those whom the server asks over the network: the issuer of tokens, and webhooks. Made from the options."""
+"""Builds authenticators and authorizers that ask other servers: an OIDC issuer, webhooks, or the host cluster."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.apiserver.auth import AuthComponents
 from clusterregistry.apiserver.authn.bearer import TokenAuthenticator
 from clusterregistry.apiserver.authn.oidc.authenticator import IssuedTokens
 from clusterregistry.apiserver.authn.oidc.issuer import Issuer
@@ -20,9 +17,8 @@ from clusterregistry.apiserver.authz import modes
 from clusterregistry.apiserver.authz.interface import Authorizer, Decision, Verdict
 from clusterregistry.apiserver.authz.modes import OpenPaths, PrivilegedGroups
 from clusterregistry.apiserver.authz.union import Union
-from clusterregistry.apiserver.authz.webhook import Webhook as AccessReviews
 from clusterregistry.apiserver.authz.webhook import Webhook as WebhookAuthorizer
-from clusterregistry.apiserver.health import Check
+from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.hostcluster import probe
 from clusterregistry.apiserver.hostcluster.client import (
     ACCESS_REVIEWS,
@@ -42,84 +38,135 @@ from clusterregistry.apiserver.webhooks.webhook import Documents, Webhook
 from clusterregistry.client import rest_config
 from clusterregistry.client.rest_config import Pem, RestConfig
 
+# Issuers and webhooks, which a server asks that stands alone --------------------------------------------------------
+
+_ISSUER_SECONDS = 10.0
+"""How long a request to an issuer may take."""
+
+_FAILURE_VERDICTS = {"NoOpinion": Verdict.NO_OPINION, "Deny": Verdict.DENY}
+
+
+def remote_tokens(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
+    """The issuer, then the webhook, as far as the options name them; ``stack`` closes them. Raises OperatorError."""
+    return [*_issuers(options, stack), *_token_webhooks(options, stack)]
+
+
+def remote_modes(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> dict[str, Authorizer]:
+    """The authorizer of the mode Webhook, if the options name one; ``stack`` closes it. Raises OperatorError."""
+    webhooks = options.webhooks
+    if webhooks.authorization_webhook_config_file is None:
+        return {}
+    authorizer = WebhookAuthorizer(
+        _webhook(webhooks.authorization_webhook_config_file, options, stack),
+        allowed_seconds=webhooks.authorization_webhook_cache_authorized_ttl,
+        refused_seconds=webhooks.authorization_webhook_cache_unauthorized_ttl,
+        on_failure=_FAILURE_VERDICTS[webhooks.authorization_webhook_failure_policy],
+    )
+    stack.push_async_callback(authorizer.close)
+    return {modes.WEBHOOK: authorizer}
+
+
+def _issuers(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
+    settings, ca_file = oidc.settings(options.oidc), options.oidc.oidc_ca_file
+    if settings is None:
+        return []
+    authority = Pem(file=ca_file)
+    problems = rest_config.file_problems(certificate_authority=authority)
+    if problems:
+        shown = problems[0].removeprefix("cluster.certificate-authority: ")
+        raise OperatorError(f"--oidc-ca-file: {shown}", remedy="give certificates in PEM, or leave the flag out")
+    documents = Documents(certificate_authority=authority, user_agent=options.program, patience=_ISSUER_SECONDS)
+    stack.push_async_callback(documents.close)
+    issuer = Issuer(settings, documents)
+    stack.push_async_callback(issuer.close)
+    issuer.start()
+    return [IssuedTokens(settings, issuer)]
+
+
+def _token_webhooks(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
+    webhooks = options.webhooks
+    if webhooks.authentication_token_webhook_config_file is None:
+        return []
+    reviews = TokenReviews(
+        _webhook(webhooks.authentication_token_webhook_config_file, options, stack),
+        seconds=webhooks.authentication_token_webhook_cache_ttl,
+        audiences=webhooks.api_audiences,
+    )
+    stack.push_async_callback(reviews.close)
+    return [reviews]
+
+
+def _webhook(path: Path, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Webhook:
+    webhook = Webhook(config_file.load(path, user_agent=options.program))
+    stack.push_async_callback(webhook.close)
+    return webhook
+
+
+# The host cluster, which a server of aggregated mode asks -----------------------------------------------------------
+
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
-"""Allowed to everybody without asking: who looks whether a server is well must not depend on another one."""
+"""Allowed to everyone without a review: a health check must not depend on another server."""
 
 _NOT_ASKED_YET = "the host cluster was not asked yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delegation:
-    """What the host cluster does for this server."""
-
-    tokens: TokenReviews
-    authorizer: Union
-    following: AuthConfigWatch | None
-    """What it says of certificates and front proxies; None: the options say it."""
-    checks: Mapping[str, Check]
-
-
-class Delegating:
-    """Begins to talk to a host cluster; ``stack`` ends it."""
+class HostClusterAuth:
+    """Delegates authentication and authorization to the host cluster; ``stack`` ends the connections."""
 
     def __init__(self, host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> None:
-        self._host, self._options, self._stack = host, options.webhooks, stack
-        self._user_agent = options.program
+        self._host, self._options, self._stack = host, options, stack
 
-    def begin(self) -> Delegation:
-        """Waits for no answer. Raises StartupProblem."""
-        authentication = host_config(self._host.authentication, user_agent=self._user_agent)
-        authorization = host_config(self._host.authorization, user_agent=self._user_agent)
+    async def build(self) -> AuthComponents:
+        """Waits for no answer of the host cluster. Raises OperatorError."""
+        authentication = host_config(self._host.authentication, user_agent=self._options.program)
+        authorization = host_config(self._host.authorization, user_agent=self._options.program)
         tokens = _state("token reviews", consequence="tokens that are not remembered any more get a 503")
         decisions = _state("access reviews", consequence="what is not remembered any more gets a 503")
-        following = self._following(authentication) if self._host.reads_configmap else None
-        configuration = {"authentication-config": following.state.problem} if following else {}
-        return Delegation(
-            tokens=self._tokens(authentication, tokens),
-            authorizer=self._authorizer(authorization, decisions),
-            following=following,
+        config_watch = self._config_watch(authentication) if self._host.reads_configmap else None
+        configuration = {"authentication-config": config_watch.state.problem} if config_watch else {}
+        return AuthComponents(
+            tokens=[await self._tokens(authentication, tokens)],
+            authorizer=await self._authorizer(authorization, decisions),
+            config_watch=config_watch,
             checks={**configuration, "token-review": tokens.problem, "access-review": decisions.problem},
         )
 
-    def _following(self, config: RestConfig) -> AuthConfigWatch:
+    def _config_watch(self, config: RestConfig) -> AuthConfigWatch:
         configmap = ConfigMap(config)
         self._stack.push_async_callback(configmap.close)
         return AuthConfigWatch(configmap)
 
-    def _tokens(self, config: RestConfig, state: HealthState) -> TokenReviews:
+    async def _tokens(self, config: RestConfig, state: HealthState) -> TokenReviews:
         reviews = self._reviews(config, TOKEN_REVIEWS)
-        self._meanwhile(probe.keep_probing(probe.token_probe(reviews), state))
-        made = TokenReviews(
+        await self._stack.enter_async_context(run_in_background(probe.keep_probing(probe.token_probe(reviews), state)))
+        tokens = TokenReviews(
             reviews,
-            seconds=self._options.authentication_token_webhook_cache_ttl,
-            audiences=self._options.api_audiences,
+            seconds=self._options.webhooks.authentication_token_webhook_cache_ttl,
+            audiences=self._options.webhooks.api_audiences,
             on_failure=_token_not_reviewed,
             state=state,
         )
-        self._stack.push_async_callback(made.close)
-        return made
+        self._stack.push_async_callback(tokens.close)
+        return tokens
 
-    def _authorizer(self, config: RestConfig, state: HealthState) -> Union:
-        """As the library under kube-apiserver's extensions: administrators and health first, then the host's word."""
+    async def _authorizer(self, config: RestConfig, state: HealthState) -> Union:
+        """As in k8s.io/apiserver: administrators and health paths first, then the host cluster's decision."""
         reviews = self._reviews(config, ACCESS_REVIEWS)
-        self._meanwhile(probe.keep_probing(probe.access_probe(reviews), state))
-        made = AccessReviews(
+        await self._stack.enter_async_context(run_in_background(probe.keep_probing(probe.access_probe(reviews), state)))
+        authorizer = WebhookAuthorizer(
             reviews,
-            allowed_seconds=self._options.authorization_webhook_cache_authorized_ttl,
-            refused_seconds=self._options.authorization_webhook_cache_unauthorized_ttl,
+            allowed_seconds=self._options.webhooks.authorization_webhook_cache_authorized_ttl,
+            refused_seconds=self._options.webhooks.authorization_webhook_cache_unauthorized_ttl,
             undecided=_undecided,
             state=state,
         )
-        self._stack.push_async_callback(made.close)
-        return Union((PrivilegedGroups(MASTERS), OpenPaths(*HEALTH_PATHS), made))
+        self._stack.push_async_callback(authorizer.close)
+        return Union((PrivilegedGroups(MASTERS), OpenPaths(*HEALTH_PATHS), authorizer))
 
     def _reviews(self, config: RestConfig, path: str) -> Reviews:
         reviews = Reviews(config, path)
         self._stack.push_async_callback(reviews.close)
         return reviews
-
-    def _meanwhile(self, work: Coroutine[Any, Any, None]) -> None:
-        self._stack.push_async_callback(_cancel, asyncio.create_task(work))
 
 
 def _state(what: str, *, consequence: str) -> HealthState:
@@ -132,81 +179,3 @@ def _token_not_reviewed(error: CallFailed) -> errors.APIError:
 
 def _undecided(error: CallFailed) -> Decision:
     return Decision(Verdict.DENY, for_users(error), undecided=True)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
-
-_ISSUER_PATIENCE = 10.0
-_VERDICTS = {"NoOpinion": Verdict.NO_OPINION, "Deny": Verdict.DENY}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
-    """Token sources in the order in which they are asked, and authorizers by mode."""
-
-    tokens: list[TokenAuthenticator] = field(default_factory=list)
-    modes: Mapping[str, Authorizer] = field(default_factory=dict)
-
-
-async def connect(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Remote:
-    """All that the options name; ``stack`` closes them. Asks nobody yet. Raises StartupProblem."""
-    return Remote(
-        tokens=[*_issuers(options, stack), *_token_reviews(options, stack)],
-        modes=_webhook_mode(options, stack),
-    )
-
-
-def _issuers(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
-    settings, ca_file = oidc.settings(options.oidc), options.oidc.oidc_ca_file
-    if settings is None:
-        return []
-    authority = Pem(file=ca_file)
-    problems = rest_config.file_problems(certificate_authority=authority)
-    if problems:
-        shown = problems[0].removeprefix("cluster.certificate-authority: ")
-        raise OperatorError(f"--oidc-ca-file: {shown}", remedy="give certificates in PEM, or leave the flag out")
-    documents = Documents(certificate_authority=authority, user_agent=options.program, patience=_ISSUER_PATIENCE)
-    stack.push_async_callback(documents.close)
-    issuer = Issuer(settings, documents)
-    stack.push_async_callback(issuer.close)
-    issuer.start()
-    return [IssuedTokens(settings, issuer)]
-
-
-def _token_reviews(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
-    webhooks = options.webhooks
-    path = webhooks.authentication_token_webhook_config_file
-    if path is None:
-        return []
-    reviews = TokenReviews(
-        _webhook(path, options, stack),
-        seconds=webhooks.authentication_token_webhook_cache_ttl,
-        audiences=webhooks.api_audiences,
-    )
-    stack.push_async_callback(reviews.close)
-    return [reviews]
-
-
-def _webhook_mode(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> dict[str, Authorizer]:
-    webhooks = options.webhooks
-    path = webhooks.authorization_webhook_config_file
-    if path is None:
-        return {}
-    authorizer = WebhookAuthorizer(
-        _webhook(path, options, stack),
-        allowed_seconds=webhooks.authorization_webhook_cache_authorized_ttl,
-        refused_seconds=webhooks.authorization_webhook_cache_unauthorized_ttl,
-        on_failure=_VERDICTS[webhooks.authorization_webhook_failure_policy],
-    )
-    stack.push_async_callback(authorizer.close)
-    return {modes.WEBHOOK: authorizer}
-
-
-def _webhook(path: Path, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Webhook:
-    webhook = Webhook(config_file.load(path, user_agent=options.program))
-    stack.push_async_callback(webhook.close)
-    return webhook

@@ -1,6 +1,6 @@
-"""What ``/metrics`` answers: the measures in Prometheus' text format, under kube-apiserver's names where it has one.
+"""Renders the measures for ``/metrics`` in Prometheus' text format, under kube-apiserver's names where it has them.
 
-Loaded with the first who asks, see ``metrics``: nothing that every server needs may import it.
+Loaded with the first request, see ``metrics``: nothing that every server needs may import it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clusterregistry.apiserver.metrics import LABELS, Measures, RequestMetrics
 
 
 def renderer_of(measures: Measures) -> Callable[[], bytes]:
-    """Renders the measures as they are whenever it is called."""
+    """Returns a function that renders the present measures."""
     registry, prefix = CollectorRegistry(), measures.program.replace("-", "_")
     registry.register(_Requests(measures.requests))
     if measures.audit is not None:

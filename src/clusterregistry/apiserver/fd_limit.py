@@ -1,7 +1,7 @@
-"""File descriptors: each connection needs one, and the system gives a process only so many.
+"""The limit of open files: each connection needs a file descriptor.
 
-Raises the limit as far as that goes without privileges, and says how many connections fit under it, so that the
-server turns clients away itself rather than find that it can open nothing any more.
+Raises the limit as far as it goes without privileges, and computes how many connections fit under it, so that the
+server refuses connections itself rather than fail to open files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import resource
 from pathlib import Path
 
 OWN = 256
-"""Descriptors kept for what is no client: storage, logs, and connections of our own to others."""
+"""Descriptors kept for storage, logs, and connections to other servers."""
 
 _LEAST = 4
-"""Descriptors that are kept however few there are: for reading what is not in memory."""
+"""Descriptors that are kept however low the limit is: for reading objects that are not in memory."""
 
 _UNLIMITED = 2**31
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def connection_limit(connections: int) -> int:
-    """How many of so many connections can be had, at least 1. Warns when they are fewer."""
+    """Returns how many of the wanted connections fit under the limit, at least 1. Warns when they are fewer."""
     limit = _raised()
     possible = max(min(max(limit - OWN, limit // 2), limit - _in_use() - _LEAST), 1)
     if connections <= possible:
@@ -39,7 +39,7 @@ def connection_limit(connections: int) -> int:
 
 
 def _raised() -> int:
-    """The number of open files that the process may have, after raising it to what it may raise it to."""
+    """Raises the soft limit to the hard one and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # some systems call it unlimited and refuse to make it so
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -48,7 +48,7 @@ def _raised() -> int:
 
 
 def _in_use() -> int:
-    """How many files the process has open; 0 where the system does not tell."""
+    """How many files the process has open; 0 where the system has no /proc."""
     try:
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
     except OSError:

@@ -13,23 +13,21 @@ from clusterregistry.apiserver.http.response import Response, text_response
 _log = logging.getLogger(__name__)
 
 Check = Callable[[], str]
-"""Says what is wrong; empty when all is well. Must not block."""
-
+"""Returns what is wrong; empty when all is well. Must not block."""
 
 Remark = Callable[[], Sequence[str]]
-"""What there is to say about a check that is well, a line each."""
+"""Returns remarks about a check that has passed, a line each."""
 
-_REMARKS = 100
-"""Lines that are shown of them."""
+_MOST_REMARKS = 100
 
 
 def ping() -> str:
-    """Fine whenever somebody can ask."""
+    """Always passes."""
     return ""
 
 
 class Health:
-    """The checks behind each endpoint, in the order in which they are shown, and remarks on some that are well."""
+    """The checks behind each endpoint, in the order in which they are shown, and remarks on some that pass."""
 
     def __init__(
         self, checks: Mapping[str, Mapping[str, Check]], *, remarks: Mapping[str, Remark] | None = None
@@ -43,7 +41,7 @@ class Health:
         return [*(f"/{endpoint}" for endpoint in self._checks), *below]
 
     def answer(self, request: Request) -> Response | None:
-        """None when the path is none of ours."""
+        """Returns None for a path that is no health endpoint."""
         endpoint, _, single = request.path.strip("/").partition("/")
         checks = self._checks.get(endpoint)
         if checks is None:
@@ -81,7 +79,7 @@ class Health:
         return text_response("\n".join(lines) + "\n", status=500 if failed else 200)
 
     def _counted(self, name: str) -> str:
-        """How much there is to say. Anybody may ask; what it is, the log and the single check tell."""
+        """The number of remarks only: anyone may ask for all checks."""
         remarks = self._remarks[name]() if name in self._remarks else ()
         return f": {len(remarks)} set aside" if remarks else ""
 
@@ -89,10 +87,10 @@ class Health:
 def _line(name: str, wrong: str, *, excluded: bool) -> str:
     if excluded:
         return f"[+]{name} excluded: ok"
-    # Anybody may ask; the reason is for the log and for those who may ask for the single check.
+    # Anyone may ask for all checks: the reason is in the log and in the answer of the single check.
     return f"[-]{name} failed: reason withheld" if wrong else f"[+]{name} ok"
 
 
 def _shortened(remarks: Sequence[str]) -> list[str]:
-    more = [f"and {len(remarks) - _REMARKS} more"] if len(remarks) > _REMARKS else []
-    return [*remarks[:_REMARKS], *more]
+    more = [f"and {len(remarks) - _MOST_REMARKS} more"] if len(remarks) > _MOST_REMARKS else []
+    return [*remarks[:_MOST_REMARKS], *more]

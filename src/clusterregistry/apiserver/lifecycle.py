@@ -1,7 +1,7 @@
-"""Running a server on its socket until it is told to stop, and stopping it without dropping anybody.
+"""Runs a server on its socket until a signal stops it, and stops it without dropping requests.
 
-On SIGTERM or SIGINT: readyz says no; after the delay for load balancers watches are ended; requests
-under way finish; then the storage is closed.
+On SIGTERM or SIGINT: readyz fails; after the delay for load balancers watches end; requests under way finish; then the
+storage is closed. A second signal ends the requests too.
 """
 
 from __future__ import annotations
@@ -13,32 +13,28 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import uvloop
 
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import service_manager
+from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.fd_limit import connection_limit
 from clusterregistry.apiserver.gc_tuning import run_full_collections, trim_malloc, tune_collector
 from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_current
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
 
-_GOODBYE = 2.0
-"""Seconds that a watcher has to take the end of its stream."""
-
-_log = logging.getLogger(__name__)
-
+_WATCH_END_SECONDS = 2.0
+"""How long a watcher has to read the end of its stream."""
 
 _LISTEN_REMEDIES = {
     errno.EADDRINUSE: "stop what listens there, or give another --secure-port or --bind-address",
@@ -46,12 +42,14 @@ _LISTEN_REMEDIES = {
     errno.EADDRNOTAVAIL: "give --bind-address an address of this machine, or 0.0.0.0 or :: for all of them",
 }
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleHooks:
     """What the command does besides serving, and when.
 
-    ``prepare`` sees to the certificates. It is called once the port and the storage are ours, so that a server that
+    ``prepare`` provisions the certificates. It is called once the port and the storage are ours, so that a server that
     cannot start changes nothing. ``renew`` does so now and then while serving, in a thread of its own.
     """
 
@@ -85,96 +83,85 @@ def _listen(options: CompletedOptions) -> socket.socket:
     return listening
 
 
-def _tls(options: CompletedOptions) -> LiveTls:
-    names = TlsFiles(
-        certificate=options.serving_certificate,
-        key=options.serving_key,
-        client_cas=options.client_ca_files,
-        proxy_cas=options.proxy_ca_files,
-        minimum=options.serving.tls_min_version,
-        suites=options.serving.tls_cipher_suites,
-        server_ca=options.server_ca_file,
-    )
-    return LiveTls(names)
-
-
 async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks, listening: socket.socket) -> None:
     trim_malloc()
-    manager = service_manager.of_environment(os.environ)
-    async with _meanwhile(manager.keep_informed()), build(options, product) as server:
+    manager = service_manager.from_environment(os.environ)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(run_in_background(manager.keep_informed()))
+        server = await stack.enter_async_context(build(options, product))
         hooks.prepare()
-        tls = _tls(options)
+        tls = _load_tls(options)
         update_authorities(server.trust, tls.loaded)
-        http = HttpServer(
-            server.handler, ServedRequest, max_connections=connection_limit(options.limits.max_connections)
-        )
+        connections = connection_limit(options.limits.max_connections)
+        http = HttpServer(server.handler, ServedRequest, max_connections=connections)
         await http.listen(listening, tls.context)
         tune_collector()
-        async with (
-            _meanwhile(run_full_collections()),
-            _kept_current(tls, server, hooks),
-            _host_followed(options.host, server, tls),
-            _token_file_followed(server),
-        ):
-            await _until_stopped(options, server, http, on_ready=hooks.on_ready, manager=manager)
+        for work in _upkeep(options, server, tls, hooks):
+            await stack.enter_async_context(run_in_background(work))
+        stop = _Stop(options=options, server=server, http=http, manager=manager)
+        with _signals(stop.request):
+            hooks.on_ready()
+            manager.ready(f"Serving {options.server_url}")
+            await stop.complete()
 
 
-async def _until_stopped(
-    options: CompletedOptions,
-    server: Server,
-    http: HttpServer[ServedRequest],
-    *,
-    on_ready: Callable[[], None],
-    manager: ServiceManager,
-) -> None:
-    stop = asyncio.Event()
-    with _signals(lambda: _begin_to_stop(server, http, stop, options=options.serving, manager=manager)):
-        on_ready()
-        manager.ready(f"Serving {options.server_url}")
-        await stop.wait()
-        server.end_watches()
-        asyncio.get_running_loop().call_later(_GOODBYE, server.abort_watches)
+def _load_tls(options: CompletedOptions) -> LiveTls:
+    return LiveTls(
+        TlsFiles(
+            certificate=options.serving_certificate,
+            key=options.serving_key,
+            client_cas=options.client_ca_files,
+            proxy_cas=options.proxy_ca_files,
+            minimum=options.serving.tls_min_version,
+            suites=options.serving.tls_cipher_suites,
+            server_ca=options.server_ca_file,
+        )
+    )
+
+
+def _upkeep(
+    options: CompletedOptions, server: Server, tls: LiveTls, hooks: LifecycleHooks
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """What runs while the server serves: each keeps one thing current."""
+    yield run_full_collections()
+    yield keep_current(tls, renew=hooks.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
+    if options.host is not None and server.config_watch is not None:
+        yield server.config_watch.follow(AuthConfigSync(options.host, trust=server.trust, tls=tls).apply)
+    if server.token_file is not None:
+        yield server.token_file.follow()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """The end of a server, in the steps that the module's docstring names."""
+
+    options: CompletedOptions
+    server: Server
+    http: HttpServer[ServedRequest]
+    manager: ServiceManager
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request(self) -> None:
+        """Begins the stop. A second call ends the requests under way."""
+        if self.server.stopping.requested:
+            _log.info("stopping at once")
+            self.http.abort()
+            self._due.set()
+            return
+        _log.info("stopping: watches end, requests under way finish")
+        self.server.stopping.requested = True
+        serving = self.options.serving
+        delay = serving.shutdown_delay_duration
+        self.manager.stopping("Stopping: requests under way finish", seconds=delay + serving.request_timeout)
+        asyncio.get_running_loop().call_later(delay, self._due.set)
+
+    async def complete(self) -> None:
+        """Waits until the stop is due, and for the requests under way."""
+        await self._due.wait()
+        self.server.end_watches()
+        asyncio.get_running_loop().call_later(_WATCH_END_SECONDS, self.server.abort_watches)
         # A client that reads its answer slowly must not keep the server from stopping for ever.
-        await http.stop(patience=options.serving.request_timeout)
-
-
-@contextlib.asynccontextmanager
-async def _kept_current(tls: LiveTls, server: Server, hooks: LifecycleHooks) -> AsyncIterator[None]:
-    """Follows the files of certificates meanwhile."""
-    work = keep_current(tls, renew=hooks.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
-    async with _meanwhile(work):
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _host_followed(host: HostCluster | None, server: Server, tls: LiveTls) -> AsyncIterator[None]:
-    """Follows what the host cluster says of certificates and front proxies meanwhile, where that is left to it."""
-    if host is None or server.following is None:
-        yield
-        return
-    async with _meanwhile(server.following.follow(AuthConfigSync(host, trust=server.trust, tls=tls).take)):
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _token_file_followed(server: Server) -> AsyncIterator[None]:
-    """Reads the token file again meanwhile, where there is one."""
-    if server.token_file is None:
-        yield
-        return
-    async with _meanwhile(server.token_file.follow()):
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await self.http.stop(patience=self.options.serving.request_timeout)
 
 
 @contextlib.contextmanager
@@ -188,24 +175,3 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
-
-
-def _begin_to_stop(
-    server: Server,
-    http: HttpServer[ServedRequest],
-    stop: asyncio.Event,
-    *,
-    options: ServingOptions,
-    manager: ServiceManager,
-) -> None:
-    """A second signal waits for nobody any more."""
-    if server.stopping.requested:
-        _log.info("stopping at once")
-        http.abort()
-        stop.set()
-    else:
-        _log.info("stopping: watches end, requests under way finish")
-        server.stopping.requested = True
-        delay = options.shutdown_delay_duration
-        manager.stopping("Stopping: requests under way finish", seconds=delay + options.request_timeout)
-        asyncio.get_running_loop().call_later(delay, stop.set)

@@ -1,7 +1,7 @@
-"""What the server measures of itself. How it is shown, and under which names, is ``exposition``'s business.
+"""What the server measures of itself. ``exposition`` renders the measures and names them.
 
-Requests are counted in cells of our own, since a labelled counter of the library costs several
-microseconds a request; the library collects and renders them.
+Requests are counted in objects of our own: a labelled counter of the Prometheus library costs several
+microseconds a request.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options.groups import Options
+from clusterregistry.cli.options.field import OptionSet
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.options import CompletedOptions
@@ -27,7 +28,7 @@ def _find_nothing() -> FindCredential:
 class Product:
     """A program on the library. It is made at every start: what is slow to import belongs into the functions."""
 
-    options: OptionSet
+    options: OptionSet[Options]
     """The options of the program, and its name, after which it names its files, variables and user agent."""
     title: str
     """The title of the OpenAPI document."""

@@ -1,17 +1,16 @@
-"""What is served and where it is kept: the storage of the options, and for each resource a store and its watchers."""
+"""Opens the storage of the options, and a store and a broadcaster over it for each resource that is served."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
+from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
@@ -31,7 +30,7 @@ from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 
 @dataclass(frozen=True, slots=True)
 class ResourceStorage:
-    """A resource with its store and its watchers."""
+    """A resource with its store and the broadcaster of its watches."""
 
     resource: Resource
     store: Store
@@ -43,44 +42,36 @@ class ResourceStorage:
 async def open_resources(
     options: CompletedOptions, product: Product, stack: contextlib.AsyncExitStack
 ) -> list[ResourceStorage]:
-    """All resources over one storage, whose history is shortened from now on; ``stack`` closes them.
+    """Opens all resources over one storage and keeps compacting its history; ``stack`` closes them.
 
     Raises StorageUnavailable.
     """
-    backend = await open_storage(options)
-    stack.push_async_callback(backend.close)
-    kept = [await _kept(resource, backend, stack) for resource in served_resources(options, product)]
-    if compaction := _compaction(options, backend):
-        stack.push_async_callback(_cancel, asyncio.create_task(compaction))
-    return kept
+    storage = await open_storage(options)
+    stack.push_async_callback(storage.close)
+    opened = [await _open_resource(resource, storage, stack) for resource in served_resources(options, product)]
+    await _start_compaction(options, storage, stack)
+    return opened
 
 
 def served_resources(options: CompletedOptions, product: Product) -> Sequence[Resource]:
-    """The product's kinds and the roles and bindings, which in aggregated mode are those of the host cluster."""
+    """The product's kinds, and roles and bindings, which in aggregated mode are those of the host cluster."""
     own = product.resources(options)
     return own if options.host else (*own, cluster_role_binding_resource(), cluster_role_resource())
 
 
 def now() -> str:
-    """The present time as objects carry it."""
+    """The present time in the form that objects have."""
     return times.present()
 
 
 async def open_storage(options: CompletedOptions) -> Storage:
+    """Opens the storage engine that the options name. Raises StorageUnavailable."""
     if options.etcd is None:
         return await _open_sqlite(options.data_dir / DATABASE)
-    # Only here: it takes its time to import, and most servers do without.
+    # Late: it is slow to import, and most servers do without.
     from clusterregistry.apiserver.storage.etcd.store import EtcdStorage  # noqa: PLC0415
 
     return await EtcdStorage.open(options.etcd)
-
-
-def _compaction(options: CompletedOptions, backend: Storage) -> Coroutine[Any, Any, None] | None:
-    """What shortens the history, unless that is left to others."""
-    if options.etcd is None:
-        return keep_compacting(backend, MonotonicClock())
-    seconds = options.etcd.compaction_seconds
-    return keep_compacting(backend, MonotonicClock(), interval=seconds, retention=seconds) if seconds else None
 
 
 async def _open_sqlite(path: Path) -> Storage:
@@ -92,18 +83,23 @@ async def _open_sqlite(path: Path) -> Storage:
     return await SQLiteStorage.open(path)
 
 
-async def _kept(resource: Resource, backend: Storage, stack: contextlib.AsyncExitStack) -> ResourceStorage:
+async def _open_resource(resource: Resource, storage: Storage, stack: contextlib.AsyncExitStack) -> ResourceStorage:
     prefix = interface.prefix_of(resource.group, resource.plural)
     structural = Structural(resource.stored_as.schema)
     codec = StorageCodec(resource, structural)
-    cacher = await Cacher.open(backend, prefix, present=codec.decode, present_own=presented)
+    cacher = await Cacher.open(storage, prefix, present=codec.decode, present_own=presented)
     stack.push_async_callback(cacher.close)
     hub = Broadcaster(cacher, prefix)
     stack.callback(hub.close)
     return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), hub, structural)
 
 
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+async def _start_compaction(options: CompletedOptions, storage: Storage, stack: contextlib.AsyncExitStack) -> None:
+    """Compacts the history now and then, unless the options leave that to other programs."""
+    if options.etcd is None:
+        work = keep_compacting(storage, MonotonicClock())
+    elif seconds := options.etcd.compaction_seconds:
+        work = keep_compacting(storage, MonotonicClock(), interval=seconds, retention=seconds)
+    else:
+        return
+    await stack.enter_async_context(run_in_background(work))

@@ -1,4 +1,4 @@
-"""Which handler answers a request."""
+"""Finds the handler of a request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Routes:
         return handler(request)
 
     def _found(self, info: RequestInfo) -> Handler:
-        """Who answers. Raises 400 for a name that none can be, 404 and 405 for what nobody answers."""
+        """Finds the handler. Raises 400 for a name that cannot exist, 404 and 405 where there is no handler."""
         if not info.is_resource:
             return self._path
         scope = self._scopes.get((info.group, info.version, info.resource))
@@ -94,7 +94,7 @@ class Routes:
         return partial(_verb(scope, info), scope)
 
     def _review(self, info: RequestInfo) -> Handler:
-        """There is nothing that could be read."""
+        """Reviews can only be created."""
         scope = self._reviews.get((info.group, info.version, info.resource))
         if scope is None or len(info.parts) > 1 or info.namespace:
             raise errors.no_such_resource()
@@ -118,7 +118,7 @@ class Routes:
         return answer
 
     def _path(self, request: Request) -> Response:
-        """What is no resource can only be read. Raises 405 and 406."""
+        """Answers paths that are no resources, which can only be read. Raises 405 and 406."""
         answer = self._health.answer(request) or self._own(request) or self._discovered(request)
         if answer is None:
             return self._unknown(request)
@@ -128,7 +128,7 @@ class Routes:
 
     @staticmethod
     def _unknown(request: Request) -> Response:
-        """As kube-apiserver does: below ``/api`` what is not there is a Status, elsewhere plain text."""
+        """As in kube-apiserver: 404 is a Status below ``/api``, and plain text elsewhere."""
         if request.path.startswith("/api/"):
             raise errors.no_such_resource()
         return page_not_found()
@@ -145,7 +145,7 @@ class Routes:
         return None
 
     def _paths(self) -> list[str]:
-        """The index of the server, for people who look around."""
+        """The index of the server."""
         return sorted(
             [*self._discovery.objects, *self._health.paths, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
         )

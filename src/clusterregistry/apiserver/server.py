@@ -1,23 +1,22 @@
-"""The composition root: from completed options to everything that answers requests.
+"""The composition root: builds everything that answers requests from completed options and a product.
 
-Nothing else puts parts together. ``build`` makes everything but the socket, which is ``running``'s business.
+Nothing else puts parts together. The socket, TLS and the end of the process are ``lifecycle``'s.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from clusterregistry.api.rbac import GROUP as RBAC_GROUP
 from clusterregistry.apimachinery.schema.structural import Structural
-from clusterregistry.apiserver import auth, resource_storage
 from clusterregistry.apiserver.audit.settings import Counts
-from clusterregistry.apiserver.auth import AuthComponents
+from clusterregistry.apiserver.auth import AuthComponents, build_auth
 from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
-from clusterregistry.apiserver.authz.interface import Authorizer
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.client_ca import ClientAuthorities, client_authorities
 from clusterregistry.apiserver.endpoints.request import Handler
@@ -36,10 +35,9 @@ from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWr
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.resource import Definition
 from clusterregistry.apiserver.registry.strategy import Admission
-from clusterregistry.apiserver.resource_storage import ResourceStorage, now
+from clusterregistry.apiserver.resource_storage import ResourceStorage, now, open_resources
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes
-from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.version_info import version_info
 
 if TYPE_CHECKING:
@@ -47,10 +45,13 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 
+STORED_OBJECTS = "stored-objects"
+"""The check of readyz that never fails: the server serves the objects that it can read."""
+
 
 @dataclass(slots=True)
 class Stopping:
-    """Whether the server was told to stop: readyz then says no."""
+    """Whether the server has begun to stop: readyz then fails."""
 
     requested: bool = False
 
@@ -64,14 +65,14 @@ class Server:
 
     handler: Handler
     policy: Policy
-    """What RBAC decides from."""
+    """The roles and bindings that RBAC decides from."""
     hubs: tuple[Broadcaster, ...]
     stopping: Stopping
     trust: ClientAuthorities
-    following: AuthConfigWatch | None = None
-    """What the host cluster says of certificates and front proxies, to be followed; None: the options say all of it."""
+    config_watch: AuthConfigWatch | None = None
+    """Watches the host cluster's configuration of certificates and front proxies; None: the options have all of it."""
     token_file: TokenFile | None = None
-    """Users with static tokens, to be followed; None: there is no such file."""
+    """Users with static tokens, to be reloaded; None: there is no file."""
 
     def end_watches(self) -> None:
         for hub in self.hubs:
@@ -84,27 +85,34 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Server]:
-    """A server over its storage, which is closed at the end. Raises StorageUnavailable and StartupProblem."""
+    """Builds a server over its storage, and closes both at the end. Raises StorageUnavailable and OperatorError."""
     audit_counts = Counts()
     async with contextlib.AsyncExitStack() as stack:
-        # First, so that it ends last and has everything in it.
-        audit = await _audit_log(options, product, audit_counts, stack)
-        served = await resource_storage.open_resources(options, product, stack)
+        # First, so that it is closed last and records every request.
+        audit = await _open_audit_log(options, product, audit_counts, stack)
+        served = await open_resources(options, product, stack)
         policy = Policy()
         if options.host is None:
-            await stack.enter_async_context(_kept_up(policy, served, product))
-            deciders = await auth.local_auth(options, policy, now=now, stack=stack)
-        else:
-            deciders = auth.host_auth(options.host, options, stack)
-        yield _assemble(options, product, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
+            await stack.enter_async_context(_run_rbac_controllers(policy, served, product))
+        auth = await build_auth(options, policy, now=now, stack=stack)
+        parts = _Parts(
+            options=options,
+            product=product,
+            served=served,
+            auth=auth,
+            policy=policy,
+            audit=audit,
+            audit_counts=audit_counts,
+        )
+        yield parts.assemble()
 
 
-async def _audit_log(
+async def _open_audit_log(
     options: CompletedOptions, product: Product, counts: Counts, stack: contextlib.AsyncExitStack
 ) -> Audit | None:
     if options.audit_settings is None:
         return None
-    # Only here, as with all that most servers do without: a start is little more than imports.
+    # Late, as everything that most servers do without: a start is little more than imports.
     from clusterregistry.apiserver.audit import backend  # noqa: PLC0415
 
     return await stack.enter_async_context(
@@ -112,117 +120,148 @@ async def _audit_log(
     )
 
 
-def _kept_up(
+def _run_rbac_controllers(
     policy: Policy, served: list[ResourceStorage], product: Product
 ) -> contextlib.AbstractAsyncContextManager[None]:
-    """All that keeps the policy and the roles and bindings that it is made of."""
+    """Keeps the policy in step with the stored roles and bindings, and the default ones in place."""
 
-    def keeper(plural: str) -> ServerWriter:
+    def writer(plural: str) -> ServerWriter:
         one = next(one for one in served if one.resource.plural == plural)
-        return ServerWriter(
-            store=one.store, field_manager=field_managers(one.resource, one.resource.versions[0], now=now)[""]
-        )
+        field_manager = field_managers(one.resource, one.resource.versions[0], now=now)[""]
+        return ServerWriter(store=one.store, field_manager=field_manager)
 
     defaults = Defaults(manager=product.name, resources=[one.resource for one in served])
-    roles, bindings = keeper(escalation.ROLES), keeper(escalation.BINDINGS)
+    roles, bindings = writer(escalation.ROLES), writer(escalation.BINDINGS)
     return run_controllers(policy, roles=roles, bindings=bindings, defaults=defaults)
 
 
-def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
-    options: CompletedOptions,
-    product: Product,
-    served: list[ResourceStorage],
-    deciders: AuthComponents,
-    *,
-    policy: Policy,
-    audit: Audit | None,
-    audit_counts: Counts,
-) -> Server:
-    authorizer, reviews = deciders.authorizer, deciders.reviews
-    scopes = _scopes(served, _admissions(policy, authorizer, served[0].store.storage))
-    review_scopes = _review_scopes(reviews)
-    definitions = [*(one.resource for one in served), *(review.definition for review in reviews)]
-    request_metrics = RequestMetrics([*scopes, *review_scopes])
-    measures = Measures(
-        request_metrics,
-        program=product.name,
-        audit=audit_counts,
-        token_file=Reloads() if deciders.token_file is None else deciders.token_file.reloads,
-        objects={one.resource.qualified_name: one.store.count for one in served},
-        corrupt={one.resource.qualified_name: partial(len, one.store.corrupt) for one in served},
-        watches=lambda: sum(one.hub.watchers for one in served),
-    )
-    stopping, trust = Stopping(), client_authorities(options)
-    routes = Routes(
-        scopes=scopes,
-        reviews=review_scopes,
-        discovery=partial(_discovery, options, product, definitions),
-        health=Health(
-            _checks(stopping, _storage_check(served), deciders.checks),
-            remarks={STORED_OBJECTS: partial(_corrupt_keys, served)},
-        ),
-        measures=measures,
-        version=version_info(product),
-        watch_settings=_watch_settings(options, request_metrics),
-    )
-    handler = chain.build(
-        routes,
-        authenticator=authenticators.in_order(
-            front_proxy=trust.front_proxy,
-            clients=trust.clients,
-            tokens=deciders.tokens,
-            anonymous=options.authentication.anonymous_auth,
-        ),
-        proxy_headers=trust.proxy_headers,
-        authorizer=authorizer,
-        filtered_lists=options.authorization.authorization_filtered_lists,
-        request_metrics=request_metrics,
-        reading=_seats(options.limits.max_requests_inflight),
-        writing=_seats(options.limits.max_mutating_requests_inflight),
-        request_timeout=options.serving.request_timeout,
-        audit_log=audit,
-    )
-    hubs = tuple(one.hub for one in served)
-    return Server(
-        handler=handler,
-        policy=policy,
-        hubs=hubs,
-        stopping=stopping,
-        trust=trust,
-        following=deciders.following,
-        token_file=deciders.token_file,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The parts of a server that were opened and have to be closed; ``assemble`` builds the rest upon them."""
 
+    options: CompletedOptions
+    product: Product
+    served: list[ResourceStorage]
+    auth: AuthComponents
+    policy: Policy
+    audit: Audit | None
+    audit_counts: Counts
 
-def _seats(limit: int) -> FairQueue | None:
-    return FairQueue(limit) if limit else None
-
-
-def _admissions(policy: Policy, authorizer: Authorizer, storage: Storage) -> dict[str, Admission]:
-    """What writing a resource needs besides being authorized, by the plural name of the resource."""
-    current = storage.current_revision
-    return {
-        escalation.ROLES: escalation.RoleEscalation(policy, authorizer, current_revision=current),
-        escalation.BINDINGS: escalation.BindingEscalation(policy, authorizer, current_revision=current),
-    }
-
-
-def _scopes(
-    served: list[ResourceStorage], admissions: Mapping[str, Admission]
-) -> dict[tuple[str, str, str], RequestScope]:
-    return {
-        (one.resource.group, version.name, one.resource.plural): RequestScope(
-            resource=one.resource,
-            version=version,
-            structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
-            store=one.store,
-            hub=one.hub,
-            field_managers=field_managers(one.resource, version, now=now),
-            admission=admissions.get(one.resource.plural),
+    def assemble(self) -> Server:
+        options, auth = self.options, self.auth
+        scopes, review_scopes = self._scopes(), _review_scopes(auth.reviews)
+        request_metrics = RequestMetrics([*scopes, *review_scopes])
+        stopping, trust = Stopping(), client_authorities(options)
+        routes = Routes(
+            scopes=scopes,
+            reviews=review_scopes,
+            discovery=self._discovery,
+            health=Health(self._checks(stopping), remarks={STORED_OBJECTS: self._corrupt_keys}),
+            measures=self._measures(request_metrics),
+            version=version_info(self.product),
+            watch_settings=self._watch_settings(request_metrics),
         )
-        for one in served
-        for version in one.resource.versions
-    }
+        handler = chain.build(
+            routes,
+            authenticator=authenticators.in_order(
+                front_proxy=trust.front_proxy,
+                clients=trust.clients,
+                tokens=auth.tokens,
+                anonymous=options.authentication.anonymous_auth,
+            ),
+            proxy_headers=trust.proxy_headers,
+            authorizer=auth.authorizer,
+            filtered_lists=options.authorization.authorization_filtered_lists,
+            request_metrics=request_metrics,
+            reading=_seats(options.limits.max_requests_inflight),
+            writing=_seats(options.limits.max_mutating_requests_inflight),
+            request_timeout=options.serving.request_timeout,
+            audit_log=self.audit,
+        )
+        return Server(
+            handler=handler,
+            policy=self.policy,
+            hubs=tuple(one.hub for one in self.served),
+            stopping=stopping,
+            trust=trust,
+            config_watch=auth.config_watch,
+            token_file=auth.token_file,
+        )
+
+    def _scopes(self) -> dict[tuple[str, str, str], RequestScope]:
+        admissions = self._admissions()
+        return {
+            (one.resource.group, version.name, one.resource.plural): RequestScope(
+                resource=one.resource,
+                version=version,
+                structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
+                store=one.store,
+                hub=one.hub,
+                field_managers=field_managers(one.resource, version, now=now),
+                admission=admissions.get(one.resource.qualified_name, one.resource.admission),
+            )
+            for one in self.served
+            for version in one.resource.versions
+        }
+
+    def _admissions(self) -> dict[str, Admission]:
+        """What writing a native resource needs besides being authorized, by the qualified name of the resource."""
+        current, authorizer = self.served[0].store.storage.current_revision, self.auth.authorizer
+        roles = escalation.RoleEscalation(self.policy, authorizer, current_revision=current)
+        bindings = escalation.BindingEscalation(self.policy, authorizer, current_revision=current)
+        return {f"{escalation.ROLES}.{RBAC_GROUP}": roles, f"{escalation.BINDINGS}.{RBAC_GROUP}": bindings}
+
+    def _discovery(self) -> Discovery:
+        """Called with the first request for discovery."""
+        from clusterregistry.apiserver.discovery.endpoints import Discovery  # noqa: PLC0415
+        from clusterregistry.apiserver.discovery.operations import Served  # noqa: PLC0415 - a start does not wait for it
+
+        reviews: list[Definition] = [review.definition for review in self.auth.reviews]
+        return Discovery(
+            Served(
+                resources=[*(one.resource for one in self.served), *reviews],
+                enable_watch=self.options.features.enable_watch,
+            ),
+            server_address=self.options.server_url.removeprefix("https://"),
+            title=self.product.title,
+            version=self.product.version,
+        )
+
+    def _measures(self, request_metrics: RequestMetrics) -> Measures:
+        served, token_file = self.served, self.auth.token_file
+        return Measures(
+            request_metrics,
+            program=self.product.name,
+            audit=self.audit_counts,
+            token_file=Reloads() if token_file is None else token_file.reloads,
+            objects={one.resource.qualified_name: one.store.count for one in served},
+            corrupt={one.resource.qualified_name: partial(len, one.store.corrupt) for one in served},
+            watches=lambda: sum(one.hub.watchers for one in served),
+        )
+
+    def _watch_settings(self, request_metrics: RequestMetrics) -> WatchSettings | None:
+        if not self.options.features.enable_watch:
+            return None
+        return WatchSettings(
+            min_timeout=self.options.serving.min_request_timeout,
+            on_terminated=request_metrics.watcher_terminated,
+        )
+
+    def _checks(self, stopping: Stopping) -> Mapping[str, Mapping[str, Check]]:
+        live: dict[str, Check] = {"ping": ping}
+        storage = {"storage": self._storage_problem}
+        return {
+            "livez": live,
+            "healthz": live | storage,
+            "readyz": {**live, **storage, STORED_OBJECTS: ping, **self.auth.checks, "shutdown": stopping.check},
+        }
+
+    def _storage_problem(self) -> str:
+        return next((wrong for one in self.served if (wrong := one.store.problem())), "")
+
+    def _corrupt_keys(self) -> list[str]:
+        """A line for each key whose object cannot be read."""
+        return [f"{key}: {found.reason}" for one in self.served for key, found in one.store.corrupt.items()]
 
 
 def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], ReviewScope]:
@@ -233,48 +272,5 @@ def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], Revi
     }
 
 
-def _discovery(options: CompletedOptions, product: Product, definitions: Sequence[Definition]) -> Discovery:
-    """Called when somebody asks for it."""
-    from clusterregistry.apiserver.discovery.endpoints import Discovery  # noqa: PLC0415
-    from clusterregistry.apiserver.discovery.operations import Served  # noqa: PLC0415 - a start does not wait for it
-
-    return Discovery(
-        Served(resources=definitions, enable_watch=options.features.enable_watch),
-        server_address=options.server_url.removeprefix("https://"),
-        title=product.title,
-        version=product.version,
-    )
-
-
-def _watch_settings(options: CompletedOptions, request_metrics: RequestMetrics) -> WatchSettings | None:
-    if not options.features.enable_watch:
-        return None
-    return WatchSettings(
-        min_timeout=options.serving.min_request_timeout,
-        on_terminated=request_metrics.watcher_terminated,
-    )
-
-
-def _storage_check(served: list[ResourceStorage]) -> Check:
-    def check() -> str:
-        return next((wrong for one in served if (wrong := one.store.problem())), "")
-
-    return check
-
-
-STORED_OBJECTS = "stored-objects"
-"""The check of readyz that never fails: what cannot be read is no reason to send nobody here."""
-
-
-def _corrupt_keys(served: list[ResourceStorage]) -> list[str]:
-    """A line for each key that is set aside."""
-    return [f"{key}: {found.reason}" for one in served for key, found in one.store.corrupt.items()]
-
-
-def _checks(stopping: Stopping, storage: Check, others: Mapping[str, Check]) -> Mapping[str, Mapping[str, Check]]:
-    live: dict[str, Callable[[], str]] = {"ping": ping}
-    return {
-        "livez": live,
-        "healthz": {**live, "storage": storage},
-        "readyz": {**live, "storage": storage, STORED_OBJECTS: ping, **others, "shutdown": stopping.check},
-    }
+def _seats(limit: int) -> FairQueue | None:
+    return FairQueue(limit) if limit else None

@@ -1,4 +1,4 @@
-"""What systemd is told of this process: sd_notify's protocol, as far as a server needs it.
+"""Notifies systemd of the state of this process: sd_notify's protocol, as far as a server needs it.
 
 A message is a datagram of ``NAME=value`` lines to the socket that ``NOTIFY_SOCKET`` names. Without that variable
 nothing is sent. A message that cannot be sent never keeps the server from starting, serving or stopping.
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 1.0
-"""Seconds for one message. The manager reads at once, unless it hangs."""
+_SEND_SECONDS = 1.0
+"""How long a message may take. The manager reads at once, unless it hangs."""
 
 _EXTENSION = 60.0
 """Seconds that a start may still take after each message that asks for more time."""
@@ -35,22 +35,22 @@ class ServiceManager:
 
     address: str = ""
     watchdog: float = 0.0
-    """Seconds within which the manager wants a sign of life; 0: it wants none."""
+    """Seconds within which the manager expects a message; 0: it expects none."""
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_out_of_reach: bool = False
+    _is_unreachable: bool = False
 
     def ready(self, status: str) -> None:
         self._ready.set()
         self._send("READY=1", f"STATUS={status}")
 
     def stopping(self, status: str, *, seconds: float) -> None:
-        """The stop has begun. It may take so many seconds until the last request has its answer."""
+        """The stop has begun; requests may take so many seconds until they are answered."""
         self._send("STOPPING=1", _more_time(seconds + _MARGIN), f"STATUS={status}")
 
     async def keep_informed(self) -> None:
-        """Asks for more time until the server is ready, then sends signs of life.
+        """Asks for more time until the server is ready, then sends the messages of the watchdog.
 
-        They come from the loop that serves, so that a loop that hangs sends none.
+        They come from the event loop that serves, so that a loop that hangs sends none.
         """
         if not self.address:
             return
@@ -67,24 +67,24 @@ class ServiceManager:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-                sending.settimeout(_PATIENCE)
+                sending.settimeout(_SEND_SECONDS)
                 sending.sendto("\n".join(lines).encode(), self.address)
         except OSError as error:
-            if not self._is_out_of_reach:
-                _log.warning("systemd cannot be told %s: %s", lines[0], error.strerror or error)
-            self._is_out_of_reach = True
+            if not self._is_unreachable:
+                _log.warning("systemd cannot be notified of %s: %s", lines[0], error.strerror or error)
+            self._is_unreachable = True
         else:
-            self._is_out_of_reach = False
+            self._is_unreachable = False
 
 
-def of_environment(environ: MutableMapping[str, str]) -> ServiceManager:
-    """The manager that the environment names. Its variables are removed: they are not for children of this process."""
+def from_environment(environ: MutableMapping[str, str]) -> ServiceManager:
+    """Returns the manager that the environment names, and removes its variables: child processes must not see them."""
     address = environ.pop("NOTIFY_SOCKET", "")
     usec, pid = environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", "")
     if not address:
         return ServiceManager()
     if address[0] not in "/@":
-        _log.warning("systemd is told nothing: NOTIFY_SOCKET is neither a path nor an abstract socket")
+        _log.warning("systemd is not notified: NOTIFY_SOCKET is neither a path nor an abstract socket")
         return ServiceManager()
     watchdog = _seconds(usec) if pid in {"", str(os.getpid())} else 0.0
     return ServiceManager("\0" + address[1:] if address[0] == "@" else address, watchdog)

@@ -1,1 +1,1 @@
-"""What every program of the project has: options, help, completion, logs, exit statuses. Knows no server."""
+"""The frame of every program: options, help, completion, logs, exit statuses. It must not know any server."""

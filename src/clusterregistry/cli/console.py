@@ -1,4 +1,4 @@
-"""Writes for people. A reader that went away is no reason to fail."""
+"""Prints lines for users. A closed pipe is no error."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 
 def say(*lines: str) -> None:
-    """Answers, on standard output."""
+    """Prints results, on standard output."""
     with contextlib.suppress(OSError, ValueError):
         print(*lines, sep="\n", flush=True)
 
 
 def complain(*lines: str) -> None:
-    """Failures, on standard error."""
+    """Prints failures, on standard error."""
     with contextlib.suppress(OSError, ValueError):
         print(*lines, sep="\n", file=sys.stderr, flush=True)
 

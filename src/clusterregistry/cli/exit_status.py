@@ -1,10 +1,10 @@
-"""Exit statuses. They are part of the contract: --help lists them."""
+"""Exit statuses. They are part of the interface: --help lists them."""
 
 from __future__ import annotations
 
 OK = 0
 FOUND = 1
-"""A check has found something wrong; the check itself went well."""
+"""A check found a problem; the check itself succeeded."""
 
 USAGE = 2
 STARTUP = 3

@@ -33,12 +33,12 @@ class _Lines(logging.Formatter):
 class _JSONLines(logging.Formatter):
     """One JSON object a line, with the keys of kube-apiserver's: ``ts`` (milliseconds since 1970), ``caller``, ``msg``.
 
-    ``v`` is there for all but errors, ``err`` for errors that have a cause. kube-apiserver does not tell warnings from
-    the rest; ``level`` does. The traceback, where there is one, is the text of ``stacktrace``.
+    ``v`` is there for all but errors, ``err`` for errors that have a cause. kube-apiserver does not mark warnings;
+    ``level`` does. The traceback, where there is one, is the text of ``stacktrace``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        import json  # noqa: PLC0415 - only who wants JSON pays for it
+        import json  # noqa: PLC0415 - only for the format JSON
 
         return json.dumps(self._fields(record))
 
@@ -62,7 +62,7 @@ class _JSONLines(logging.Formatter):
 
 
 def configure(general: GeneralOptions) -> None:
-    """Sets up the root logger: our own details from 1 on; libraries only warn until 5, then tell everything."""
+    """Sets up the root logger: -v=1 adds our own details, -v=5 everything of the libraries too."""
     verbosity = general.v
     handler = logging.StreamHandler(sys.stderr)
     as_json = general.logging_format == "json"
@@ -72,16 +72,16 @@ def configure(general: GeneralOptions) -> None:
     root.setLevel(logging.DEBUG if verbosity >= EVERYTHING else logging.WARNING)
     logging.getLogger("clusterregistry").setLevel(logging.DEBUG if verbosity else logging.INFO)
     if as_json:
-        _log_what_python_prints()
+        _log_uncaught_exceptions()
 
 
 def are_json() -> bool:
-    """Whether whoever reads standard error takes every line for JSON."""
+    """Whether the log is JSON, so that every line on standard error has to be JSON."""
     return any(isinstance(handler.formatter, _JSONLines) for handler in logging.getLogger().handlers)
 
 
-def _log_what_python_prints() -> None:
-    """Python prints some failures itself, over many lines: whoever reads JSON cannot read them."""
+def _log_uncaught_exceptions() -> None:
+    """Logs the failures that Python would print as plain text over many lines."""
     logging.captureWarnings(capture=True)
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread

@@ -134,5 +134,5 @@ def report_failure(name: str, error: OperatorError) -> int:
 
 
 def _program(name: str) -> str:
-    """The program of a command, such as ``clusterregistry storage``."""
+    """Returns the program of a command, such as ``clusterregistry storage``."""
     return name.partition(" ")[0]

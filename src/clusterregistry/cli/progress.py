@@ -1,4 +1,4 @@
-"""Signs of life on standard error, for work that takes longer than a moment."""
+"""Prints the progress of long work on standard error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from clusterregistry.cli.console import complain
 
 PATIENCE = 1.0
-"""Seconds that pass without a word: what is done by then needs none."""
+"""Seconds before the first line: shorter work prints none."""
 
 _ON_TERMINAL = 1.0
 _IN_LOG = 10.0
-"""Seconds between two lines: a log that somebody keeps need not have all of them."""
+"""Seconds between two lines: a log needs fewer of them than a terminal."""
 
 
 class Progress:
-    """Call it with how much of how much is done, as often as you like; it says so now and then.
+    """Prints a line now and then; call it with the count done and the total, as often as you like.
 
-    ``doing`` is how a line begins, such as "copied", ``unit`` what is counted.
+    ``doing`` begins a line, such as "copied"; ``unit`` is counted.
     """
 
     def __init__(self, doing: str, unit: str, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -35,12 +35,12 @@ class Progress:
 
     def _measure(self, done: int, total: int) -> str:
         if not total:
-            return f"the {self._unit} that there are"
+            return f"all {self._unit}"
         return f"{done:,} of {total:,} {self._unit} ({100 * done // total}%)"
 
 
 def shown_bytes(count: int) -> str:
-    """A size as people say it: ``312 bytes``, ``4.2 KB``, ``1.7 GB``."""
+    """Returns a size with its unit: ``312 bytes``, ``4.2 KB``, ``1.7 GB``."""
     size = float(count)
     for unit in ("bytes", "KB", "MB"):
         if size < 1000:  # noqa: PLR2004 - what the prefixes mean

@@ -11,7 +11,7 @@ from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.program import asked_for
 
 _HELP = """\
-Tells the version of this program.
+Prints the version of this program.
 
 Usage:
   {program} version [--short]

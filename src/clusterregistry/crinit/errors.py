@@ -1,4 +1,4 @@
-"""The errors of crinit that code has to tell apart.
+"""The errors of crinit that code distinguishes.
 
 OperatorError            the message states the problem, the remedy says what to do (``apimachinery.operator_error``)
 ├── HostError            the host cluster refused, or cannot be reached; ``status`` is the HTTP status, 0 without one

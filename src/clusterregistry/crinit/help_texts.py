@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterregistry.crinit import flags
+from clusterregistry.cli.options.help import help_text
+from clusterregistry.crinit import options
 from clusterregistry.crinit.settings import DEFAULT_IMAGE, Mode
 
 EVERYTHING = "--help=all"
@@ -12,12 +13,12 @@ _FIRST = frozenset({
     "kubeconfig", "host-cluster-context", "cluster-registry-namespace", "image", "replicas", "api-server-service-type",
     "storage-class", "timeout", "dry-run", "output", "keep-data",
 })  # fmt: skip
-"""The flags that a newcomer needs, as far as a command has them."""
+"""The flags that a newcomer needs, where a command has them."""
 
 _IMAGE = f"registry.example.com/{DEFAULT_IMAGE}"
 
 PROGRAM = f"""\
-crinit deploys a cluster registry into a Kubernetes cluster, looks after it there, and removes it.
+crinit deploys a cluster registry into a Kubernetes cluster, repairs and upgrades it there, and removes it.
 
 Usage:
   crinit standalone COMMAND NAME [flags]    a registry with its own address, certificates and users
@@ -25,13 +26,13 @@ Usage:
 
 Commands:
   init       deploy the registry NAME; run it again to repair it, to change it, or to renew certificates
-  status     tell what is there and whether it works
+  status     show what is there and whether it works
   upgrade    change the image: --image=IMAGE
   delete     remove it, with its data (--keep-data leaves them)
 
 Other commands:
-  crinit version       tell the version (--short: only the version)
-  crinit completion    make a script that has the shell complete commands and flags
+  crinit version       print the version (--short: only the version)
+  crinit completion    print a script by which the shell completes commands and flags
 
 First steps:
   crinit standalone init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
@@ -43,23 +44,23 @@ Exit status:
   0  done
   1  `status` has found something that is not as it should be
   2  the command line is wrong; every mistake is named
-  3  it did not work: what was made, why it failed and how to clean up is told
+  3  it failed: the output says what was made, why it failed and how to clean up
 """
 
 _ABOUT = {
-    flags.INIT: """\
+    options.INIT: """\
 Deploys the registry NAME into a host cluster, and adds a context NAME to your kubeconfig. Run it again at any time: it
 repairs what is missing, changes what other flags ask for, and renews certificates. Flags that describe the registry
 need not be repeated.""",
-    flags.STATUS: "Tells what there is of the registry NAME, and whether it works.",
-    flags.UPGRADE: "Changes the image of the registry NAME, and waits until the new one works.",
-    flags.DELETE: """\
-Removes the registry NAME from its host cluster, with its data, and its context from your kubeconfig. Nothing that
-something else made is touched.""",
+    options.STATUS: "Shows the objects of the registry NAME, and whether it works.",
+    options.UPGRADE: "Changes the image of the registry NAME, and waits until the new one works.",
+    options.DELETE: """\
+Removes the registry NAME from its host cluster, with its data, and its context from your kubeconfig. Objects that
+crinit did not make stay.""",
 }
 
 _EXAMPLES = {
-    flags.INIT: f"""\
+    options.INIT: f"""\
   # With an image that the nodes of the host cluster can pull
   crinit {{mode}} init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
 
@@ -68,9 +69,9 @@ _EXAMPLES = {
 
   # See what would be applied, and change nothing
   crinit {{mode}} init my-registry --dry-run -o yaml""",
-    flags.STATUS: "  crinit {mode} status my-registry --host-cluster-context=my-cluster",
-    flags.UPGRADE: f"  crinit {{mode}} upgrade my-registry --host-cluster-context=my-cluster --image={_IMAGE}",
-    flags.DELETE: """\
+    options.STATUS: "  crinit {mode} status my-registry --host-cluster-context=my-cluster",
+    options.UPGRADE: f"  crinit {{mode}} upgrade my-registry --host-cluster-context=my-cluster --image={_IMAGE}",
+    options.DELETE: """\
   # See first what would go
   crinit {mode} delete my-registry --host-cluster-context=my-cluster --dry-run
 
@@ -87,8 +88,8 @@ _NODE_PORT = """\
 
 
 def about(arguments: Sequence[str]) -> str:
-    """What somebody wants to know who asks for help with these words."""
-    command = next((word for word in arguments if word in flags.COMMANDS), "")
+    """Returns the help for a command line: that of the program, or of the command in it."""
+    command = next((word for word in arguments if word in options.COMMANDS), "")
     if not command:
         return PROGRAM
     mode = next((word for word in arguments if word in set(Mode)), "")
@@ -97,18 +98,18 @@ def about(arguments: Sequence[str]) -> str:
 
 def _command(command: str, mode: str, *, everything: bool) -> str:
     shown = mode or Mode.STANDALONE
-    listed = [flag for flag in flags.FLAGS if command in flag.commands]
-    first = listed if everything else [flag for flag in listed if flag.name in _FIRST]
+    listed = options.options_for(command)
+    first = listed if everything else [each for each in listed if each.flag in _FIRST]
     title = "Flags:" if len(first) == len(listed) else "First flags:"
     examples = _EXAMPLES[command].format(mode=shown)
-    if command == flags.INIT and shown == Mode.STANDALONE:
+    if command == options.INIT and shown == Mode.STANDALONE:
         examples += f"\n{_NODE_PORT.rstrip()}"
     parts = [
         _ABOUT[command],
         f"\nUsage:\n  crinit {mode or 'standalone|aggregated'} {command} NAME [flags]",
         f"\nExamples:\n{examples}",
         f"\n{title}",
-        *flags.help_lines(first),
+        help_text(first, 110),
     ]
     if len(first) < len(listed):
         parts.append(f"\nAll {len(listed)} flags: crinit {shown} {command} {EVERYTHING}")

@@ -1,4 +1,4 @@
-"""Finds the command, runs it, and answers its exit status; ``entry`` ends the process with it."""
+"""Finds the command, runs it, and returns its exit status; ``cli.entry`` ends the process with it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status, version
 from clusterregistry.cli.console import complain, indented, say
 from clusterregistry.cli.options.problems import OptionsError, Problem
-from clusterregistry.cli.program import guard, report_failure
-from clusterregistry.crinit import flags, help_texts, settings_from_flags
+from clusterregistry.cli.options.sources import read_flags, resolve
+from clusterregistry.cli.program import HELP_WORDS, guard, report_failure
+from clusterregistry.crinit import help_texts, options, settings_from_flags
 from clusterregistry.crinit.commands import delete, dry_run, init, status
 from clusterregistry.crinit.commands.progress import Progress
 from clusterregistry.crinit.commands.session import Request, Session
 from clusterregistry.crinit.errors import NotReady
-from clusterregistry.crinit.settings import DEFAULT_NAMESPACE, Mode
-
-_HELP = frozenset({"-h", "--help", "-help", "help", help_texts.EVERYTHING})
+from clusterregistry.crinit.options import OPTIONS
+from clusterregistry.crinit.settings import Mode
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Runs one command and answers the exit status. Never raises, and shows no traceback."""
+    """Runs one command and returns the exit status. Never raises, and shows no traceback."""
     try:
         return guard("crinit", lambda: _dispatch(arguments, environ))
     except KeyboardInterrupt:
@@ -40,7 +40,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         from clusterregistry.crinit import completion  # noqa: PLC0415
 
         return completion_command.run(arguments[1:], completion.program)
-    if any(argument in _HELP for argument in arguments):
+    if HELP_WORDS.intersection(arguments):
         say(help_texts.about(arguments).rstrip())
         return exit_status.OK
     if not arguments:
@@ -51,48 +51,45 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, Request]:
-    """Raises OptionsError with all that is wrong."""
-    reading = flags.read(arguments)
-    problems = list(reading.problems)
-    mode, command, name, *more = [*reading.words, "", "", ""]
+    """Raises OptionsError with every mistake."""
+    reading = read_flags(OPTIONS, arguments, most_operands=3)
+    resolved = resolve(OPTIONS, reading, {})
+    given = {each.flag: each.text for each in reading.given}
+    mode, command, name, *_ = [*reading.operands, "", "", ""]
     # v0.0.3 and its guide have both orders: `crinit standalone init` and `crinit init standalone`.
-    if mode in flags.COMMANDS and command in set(Mode):
+    if mode in options.COMMANDS and command in set(Mode):
         mode, command = command, mode
-    if mode not in set(Mode):
-        problems.append(f'"{mode}" is neither standalone nor aggregated' if mode else "standalone or aggregated?")
-    elif command not in flags.COMMANDS:
-        problems.append(f"which command: {', '.join(flags.COMMANDS)}?")
-    else:
-        problems += _other_problems(command, name, reading)
-        # Values are looked at before anybody is called, whether the command needs them or not.
-        problems += settings_from_flags.mistakes(Mode(mode), name, reading.given) if name else []
-    problems += [f'unexpected argument "{word}"' for word in more if word]
+    problems = [*resolved.problems, *_word_problems(mode, command, name), *_combination_problems(command, given)]
+    # Files are read before the host cluster is called. Whether flags go together depends on the record there too.
+    problems += settings_from_flags.read_etcd_files(resolved.options.etcd_files)[1]
     if problems:
-        raise OptionsError([Problem("", each) for each in problems])
-    return command, _made(Mode(mode), name, reading.given, environ)
+        raise OptionsError(problems)
+    return command, Request(mode=Mode(mode), name=name, given=given, options=resolved.options, environ=environ)
 
 
-def _made(mode: Mode, name: str, given: dict[str, str], environ: Mapping[str, str]) -> Request:
-    namespace, timeout = given.get("cluster-registry-namespace", DEFAULT_NAMESPACE), settings_from_flags.seconds(given)
-    return Request(mode=mode, name=name, namespace=namespace, given=given, environ=environ, timeout=timeout)
-
-
-def _other_problems(command: str, name: str, reading: flags.Reading) -> list[str]:
-    problems = flags.misplaced(reading, command)
+def _word_problems(mode: str, command: str, name: str) -> list[Problem]:
+    if mode not in set(Mode):
+        return [Problem("", f'"{mode}" is neither standalone nor aggregated' if mode else "standalone or aggregated?")]
+    if command not in options.COMMANDS:
+        return [Problem("", f"which command: {', '.join(options.COMMANDS)}?")]
     if not name:
-        problems.append("the name of the registry is missing")
-    if command == flags.UPGRADE and "image" not in reading.given:
-        problems.append("upgrade needs --image=IMAGE")
-    if "output" in reading.given:
-        if reading.given["output"] != "yaml":
-            problems.append(f'--output="{reading.given["output"]}": must be yaml')
-        if "dry-run" not in reading.given:
-            problems.append("--output needs --dry-run")
+        return [Problem("", "the name of the registry is missing")]
+    return settings_from_flags.name_problems(name)
+
+
+def _combination_problems(command: str, given: Mapping[str, str]) -> list[Problem]:
+    if command not in options.COMMANDS:
+        return []
+    problems = options.misplaced(given, command)
+    if command == options.UPGRADE and "image" not in given:
+        problems.append(Problem("", "upgrade needs --image=IMAGE"))
+    if "output" in given and "dry-run" not in given:
+        problems.append(Problem("", "--output needs --dry-run"))
     return problems
 
 
 def _init(request: Request, *, upgrade: bool = False) -> int:
-    if settings_from_flags.truth(request.given, "dry-run"):
+    if request.options.run.dry_run:
         return _dry_run(request, upgrade=upgrade)
     return _applied(request, lambda session: init.run(session, upgrade=upgrade))
 
@@ -109,7 +106,7 @@ def _applied(request: Request, work: Callable[[Session], None]) -> int:
 
 
 def _progress() -> Progress:
-    """At a terminal the step that runs is shown too; the line that tells of its end takes its place."""
+    """At a terminal the step that runs is shown too; the line about its end replaces it."""
     if not sys.stdout.isatty():
         return Progress(say)
     width = shutil.get_terminal_size().columns - 1
@@ -123,7 +120,7 @@ def _progress() -> Progress:
 
 
 def _explain(session: Session, error: OperatorError) -> None:
-    """What was made, why it failed, how to clean up."""
+    """Prints why it failed, what to do, what was made, and how to clean up."""
     complain(f"crinit: {error}")
     if isinstance(error, NotReady) and error.evidence:
         complain("What the host cluster says:", *indented(error.evidence))
@@ -143,7 +140,7 @@ def _dry_run(request: Request, *, upgrade: bool) -> int:
         manifests = dry_run.against_host(request.session(Progress(complain)), upgrade=upgrade)
     else:
         manifests = dry_run.offline(request.mode, request.name, dict(request.given))
-    if request.given.get("output") == "yaml":
+    if request.options.run.output:
         say(dry_run.as_yaml(manifests).rstrip())
         complain("crinit: this output holds private keys; keep it as you keep passwords")
     else:
@@ -153,11 +150,7 @@ def _dry_run(request: Request, *, upgrade: bool) -> int:
 
 def _delete(request: Request) -> int:
     session = request.session(_progress())
-    keep, only_tell = (
-        settings_from_flags.truth(request.given, "keep-data"),
-        settings_from_flags.truth(request.given, "dry-run"),
-    )
-    delete.run(session, keep_data=keep, dry_run=only_tell)
+    delete.run(session, keep_data=request.options.run.keep_data, dry_run=request.options.run.dry_run)
     return exit_status.OK
 
 
@@ -166,8 +159,8 @@ def _status(request: Request) -> int:
 
 
 _COMMANDS: dict[str, Callable[[Request], int]] = {
-    flags.INIT: _init,
-    flags.UPGRADE: partial(_init, upgrade=True),
-    flags.DELETE: _delete,
-    flags.STATUS: _status,
+    options.INIT: _init,
+    options.UPGRADE: partial(_init, upgrade=True),
+    options.DELETE: _delete,
+    options.STATUS: _status,
 }

@@ -1,4 +1,4 @@
-"""What to deploy: checked, complete, and free of where it came from."""
+"""The settings of a registry: checked and complete."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DEFAULT_IMAGE = f"clusterregistry:{__version__}"
 DEFAULT_ETCD_IMAGE = "registry.k8s.io/etcd:3.6.4-0"
 DEFAULT_CAPACITY = "10Gi"
 ETCD_MEMBERS = 3
-"""One may be lost, and a fourth would not let a second one be lost."""
+"""Three members survive the loss of one; a fourth would not survive the loss of a second one."""
 
 LONGEST_NAME = 40
-"""Names of objects are made of it, and those of pods must stay host names."""
+"""Names of objects contain it, and names of pods must be host names."""
 
 _ARGUMENT_BORDER = re.compile(r",(?=--)")
 
@@ -27,7 +27,7 @@ class Mode(StrEnum):
 
 
 class Storage(StrEnum):
-    """Where the objects are kept."""
+    """Where objects are stored."""
 
     SQLITE = "sqlite"
     EXTERNAL_ETCD = "external-etcd"
@@ -42,7 +42,7 @@ class ServiceType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdFiles:
-    """PEM of what an etcd of one's own wants and shows; empty where it needs none."""
+    """PEM for an external etcd; empty where it needs none."""
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def service_host(self) -> str:
-        """The name of the service inside of the host cluster."""
+        """The name of the service in the host cluster."""
         return f"{self.name}.{self.namespace}.svc"
 
     @property
@@ -92,12 +92,12 @@ class Settings:
 
     @property
     def etcd_hosts(self) -> tuple[str, ...]:
-        """The names of the etcd members of our own, each stable over restarts."""
+        """The host names of our own etcd members, stable over restarts."""
         return tuple(
             f"{self.etcd_name}-{number}.{self.etcd_name}.{self.namespace}.svc" for number in range(ETCD_MEMBERS)
         )
 
 
 def split_arguments(text: str) -> tuple[str, ...]:
-    """``--a=1,--b=2,3`` as ``--a=1`` and ``--b=2,3``: a comma parts arguments only in front of dashes."""
+    """Splits ``--a=1,--b=2,3`` into ``--a=1`` and ``--b=2,3``: only a comma before dashes separates arguments."""
     return tuple(part for part in _ARGUMENT_BORDER.split(text) if part)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from clusterregistry import __version__
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.product import FindCredential, Product
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import choice
@@ -45,7 +45,7 @@ def _credential_finder() -> FindCredential:
 
 
 PRODUCT = Product(
-    options=OptionSet(
+    options=option_set(
         "clusterregistry", own=RegistryOptions, defaults={"etcd_prefix": "/registry/clusterregistry.k8s.io"}
     ),
     title="Cluster registry",

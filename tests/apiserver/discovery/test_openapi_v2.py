@@ -73,13 +73,13 @@ def test_another_encoding_is_not_acceptable(openapi: OpenAPIV2) -> None:
     assert (answer.status, answer.body) == (406, b"")
 
 
-def test_what_the_client_has_is_not_sent_again(openapi: OpenAPIV2) -> None:
+def test_a_matching_entity_tag_is_a_304(openapi: OpenAPIV2) -> None:
     etag = openapi.answer(accept=ASKED_FOR).headers["ETag"]
     answer = openapi.answer(accept=ASKED_FOR, if_none_match=etag)
     assert (answer.status, answer.body) == (304, b"")
 
 
-def test_the_protobuf_runtime_is_imported_by_the_first_who_needs_it() -> None:
+def test_the_protobuf_runtime_is_imported_when_it_is_needed() -> None:
     script = """
 import sys
 from tests.apiserver.discovery.examples import discovery

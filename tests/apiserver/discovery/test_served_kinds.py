@@ -71,7 +71,7 @@ def test_roles_and_bindings_are_published_as_recorded() -> None:
         assert comparable(published[name]) == comparable(recorded), name
 
 
-def test_what_describes_a_struct_stands_once() -> None:
+def test_each_struct_is_described_once() -> None:
     """At the field where there is one, else at the struct: `kubectl explain` shows both, one after the other."""
     schemas = rbac_schemas()
     role = schemas["io.k8s.api.rbac.v1.ClusterRole"]["properties"]

@@ -1,4 +1,4 @@
-"""Lists that are made while they are sent: what they hold, and that they are as long as they said."""
+"""Lists that are encoded while they are sent: their content, and that their length is right."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import orjson
 import pytest
 import yaml
 
-from clusterregistry.apiserver.endpoints import list_encoding as making_items
+from clusterregistry.apimachinery.codecs import json_codec, yaml_codec
+from clusterregistry.apiserver.endpoints import list_encoding
 from clusterregistry.apiserver.endpoints.encoding import list_response
+from clusterregistry.apiserver.endpoints.list_encoding import pretty_list, yaml_list
 from clusterregistry.apiserver.endpoints.negotiation import METADATA_LIST, TABLE, YAML, Representation
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.registry.list import Listed
@@ -20,6 +22,7 @@ from clusterregistry.apiserver.registry.rbac.resources import cluster_role_bindi
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import labels_of, presented, to_stored
 from clusterregistry.registry.cluster import cluster_resource
+from tests.apimachinery.codecs.memory import little_memory
 
 STORED = cluster_resource("off")
 OTHER_VERSION = dataclasses.replace(STORED.versions[0], name="v2")
@@ -60,15 +63,13 @@ def clusters(count: int) -> list[KeyValue]:
 
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize(("representation", "include"), FORMS)
-@pytest.mark.parametrize("count", [0, 1, 2, 256, 257, 600])
-async def test_a_list_is_as_long_as_it_says(
-    count: int, representation: Representation, include: str, *, stored: bool
-) -> None:
-    answer = await list_response(scope(stored=stored), Listed(clusters(count), 9), representation, include=include)
-    pieces = list(answer.body)
-    assert answer.length == sum(map(len, pieces))
-    found = orjson.loads(b"".join(pieces))
-    assert len(found["rows" if representation.kind == TABLE else "items"]) == count
+async def test_a_list_is_as_long_as_it_says(representation: Representation, include: str, *, stored: bool) -> None:
+    for count in (0, 1, 2, 256, 257, 600):
+        answer = await list_response(scope(stored=stored), Listed(clusters(count), 9), representation, include=include)
+        pieces = list(answer.body)
+        assert answer.length == sum(map(len, pieces))
+        found = orjson.loads(b"".join(pieces))
+        assert len(found["rows" if representation.kind == TABLE else "items"]) == count
 
 
 async def test_the_pieces_of_a_list_hold_its_objects_in_order() -> None:
@@ -138,7 +139,7 @@ async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, 
         assert age.endswith(("y", "d"))
 
 
-async def test_a_table_stays_as_it_was_measured_when_another_version_is_asked_for_meanwhile() -> None:
+async def test_a_table_keeps_its_size_while_another_version_is_listed() -> None:
     """The rows that are kept with objects are those of the last version that somebody asked for."""
     found, table = clusters(600), Representation(kind=TABLE, version="v1")
     other = dataclasses.replace(STORED.versions[0], name="v2", columns=STORED.versions[0].columns[:2])
@@ -166,7 +167,7 @@ def with_labels(obj: dict[str, Any]) -> dict[str, Any]:
 async def test_others_have_a_turn_once_measuring_has_taken_its_time(
     monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, least: int
 ) -> None:
-    monkeypatch.setattr(making_items, "_TURN_SECONDS", seconds)
+    monkeypatch.setattr(list_encoding, "_TURN_SECONDS", seconds)
     turns = 0
 
     async def take_turns() -> None:
@@ -244,3 +245,26 @@ async def test_long_lists_are_written_beside_the_loop(representation: Representa
         f"c{n}" for n in range(1, 40)
     ]
     assert loop < whole / 2
+
+
+ITEMS: list[Any] = [
+    {"metadata": {"name": "a", "labels": {}}, "spec": {"list": [1, [2, [3]], {"b": []}], "text": "a\nb: c\n"}},
+    {"k" * 1200: {"x": 1}, "": None, "empty": {}, "quoted: key": "- a", "z": "\u2028"},
+    {},
+]
+
+
+@pytest.mark.parametrize(("key", "count"), [("items", 1), ("items", 3), ("rows", 2)])
+def test_the_text_is_that_of_the_whole_list(key: str, count: int) -> None:
+    frame: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "metadata": {"a": [{"b": 1}]}, key: []}
+    whole = {**frame, key: ITEMS[:count]}
+    items = [orjson.dumps(item) for item in ITEMS[:count]]
+    assert yaml_list(orjson.dumps(frame), iter(items)) == yaml_codec.encode(whole)
+    assert pretty_list(orjson.dumps(frame), iter(items)) == json_codec.encode_pretty(whole)
+
+
+@pytest.mark.parametrize("write", [yaml_list, pretty_list])
+def test_only_one_item_is_read_at_a_time(write: Any) -> None:
+    item = b'{"a":[' + b"{}," * 20_000 + b"{}]}"
+    with little_memory(30_000_000):
+        assert len(write(b'{"items":[]}', (item for _ in range(20)))) > 20 * len(item)

@@ -52,16 +52,16 @@ def test_the_age_of_a_time() -> None:
     assert Ages(100.9)[seconds_of("1970-01-01T00:01:00Z")] == b'"40s"'
 
 
-def test_what_is_in_the_future_is_so_by_more_than_a_second() -> None:
+def test_a_time_in_the_future_is_invalid() -> None:
     assert [Ages(100.9)[time] for time in (101, 102, 103)] == [b'"0s"', b'"0s"', b'"<invalid>"']
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2020"])
-def test_what_is_no_time_has_no_age(text: str) -> None:
+def test_an_invalid_time_has_no_age(text: str) -> None:
     assert Ages(0)[seconds_of(text)] == b'"<unknown>"'
 
 
-def test_what_stands_behind_all_ages_is_there_where_there_is_none() -> None:
+def test_the_bytes_behind_ages_are_there_without_an_age() -> None:
     ages = Ages(7 * DAY, behind=b"]")
     assert (ages[NONE], ages[None], ages[0]) == (b"]", b'"<unknown>"]', b'"7d"]')
 

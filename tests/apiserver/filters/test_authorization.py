@@ -1,4 +1,4 @@
-"""What the filter makes of a decision, whether it is there at once or later."""
+"""The effect of a decision that is made at once, or later."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clusterregistry.apiserver.authn.user import authenticated
 from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Authorizer, Decision
 from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
-from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import authorization
 from clusterregistry.apiserver.http.response import Answer, resolve, text_response
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, policy_of
+from tests.apiserver.server.requests import BareRequest
 
 THINGS = f"/apis/{GROUP}/v1/things"
 
@@ -37,20 +37,9 @@ class SaysLater(Says):
         return self.decision
 
 
-class Asked(Request):
-    """A request of which only the path matters."""
-
-    async def read_body(self) -> tuple[bytes, bool]:
-        raise AssertionError
-
-    async def disconnected(self) -> None:
-        raise AssertionError
-
-
-async def passed(authorizer: Authorizer, path: str = THINGS, query: bytes = b"", **more: Any) -> Request:
-    """The request when it has passed the filter. Raises what the filter raises."""
-    request = Asked(method="GET", path=path, query_string=query, headers={})
-    request.info = request_info.parse("GET", path, query)
+async def passed(authorizer: Authorizer, query: str = "", **more: Any) -> Request:
+    """The request after the filter. Raises what the filter raises."""
+    request = BareRequest(target=f"{THINGS}?{query}")
     request.user = authenticated(name="jane")
 
     async def inner(_: Request) -> Answer:
@@ -61,9 +50,9 @@ async def passed(authorizer: Authorizer, path: str = THINGS, query: bytes = b"",
     return request
 
 
-async def refused(authorizer: Authorizer, path: str = THINGS, query: bytes = b"", **more: Any) -> None:
+async def refused(authorizer: Authorizer, query: str = "", **more: Any) -> None:
     with pytest.raises(APIError) as raised:
-        await passed(authorizer, path, query, **more)
+        await passed(authorizer, query, **more)
     assert raised.value.code == 403
 
 
@@ -73,17 +62,17 @@ def names_and(last: Authorizer) -> Union:
 
 
 @pytest.mark.parametrize("says", [Says, SaysLater])
-@pytest.mark.parametrize("query", [b"", b"watch=true"])
-async def test_who_may_see_everything_does(says: type[Says], query: bytes) -> None:
+@pytest.mark.parametrize("query", ["", "watch=true"])
+async def test_a_user_who_may_list_sees_all_objects(says: type[Says], query: str) -> None:
     request = await passed(names_and(says(ALLOW)), query=query)
     assert request.visible.names() is None
     assert request.decision is ALLOW
-    assert (request.visible is EVERYTHING) == (query == b"")
+    assert (request.visible is EVERYTHING) == (query == "")
 
 
 @pytest.mark.parametrize("says", [Says, SaysLater])
-@pytest.mark.parametrize("query", [b"", b"watch=true"])
-async def test_who_may_not_sees_what_they_may_get(says: type[Says], query: bytes) -> None:
+@pytest.mark.parametrize("query", ["", "watch=true"])
+async def test_a_user_who_may_not_list_sees_the_objects_they_may_get(says: type[Says], query: str) -> None:
     request = await passed(names_and(says(NO_OPINION)), query=query)
     assert request.visible.names() == frozenset("a")
     assert request.decision is not None
@@ -92,18 +81,18 @@ async def test_who_may_not_sees_what_they_may_get(says: type[Says], query: bytes
 
 
 @pytest.mark.parametrize("says", [Says, SaysLater])
-@pytest.mark.parametrize("query", [b"", b"watch=true", b"fieldSelector=metadata.name%3Da"])
-async def test_a_denial_stays_one(says: type[Says], query: bytes) -> None:
+@pytest.mark.parametrize("query", ["", "watch=true", "fieldSelector=metadata.name%3Da"])
+async def test_a_denied_request_is_refused(says: type[Says], query: str) -> None:
     await refused(names_and(says(DENY)), query=query)
 
 
 @pytest.mark.parametrize("says", [Says, SaysLater])
-async def test_names_behind_somebody_who_may_deny_them_show_nothing(says: type[Says]) -> None:
+async def test_names_behind_an_authorizer_that_may_deny_them_are_not_used(says: type[Says]) -> None:
     await refused(Union([says(NO_OPINION), names_and(Says(NO_OPINION))]))
 
 
 @pytest.mark.parametrize("says", [Says, SaysLater])
-async def test_who_knows_no_names_filters_nothing(says: type[Says]) -> None:
+async def test_an_authorizer_without_names_filters_nothing(says: type[Says]) -> None:
     await refused(says(NO_OPINION))
-    request = await passed(says(ALLOW), query=b"watch=true")
+    request = await passed(says(ALLOW), query="watch=true")
     assert request.visible.names() is None

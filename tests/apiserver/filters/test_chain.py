@@ -30,7 +30,7 @@ DOCUMENTED = [
     "authorization",
     "timeout",
 ]
-"""Outermost first. Whoever changes this changes what the filters may rely on."""
+"""Outermost first. Filters rely on this order."""
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -110,5 +110,5 @@ def test_every_filter_is_in_the_chain() -> None:
         ("authorization", "timeout", "nobody without rights makes the server work"),
     ],
 )
-def test_what_the_order_is_for(outer: str, inner: str, because: str) -> None:
+def test_the_reasons_of_the_order(outer: str, inner: str, because: str) -> None:
     assert DOCUMENTED.index(outer) < DOCUMENTED.index(inner), because

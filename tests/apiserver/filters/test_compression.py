@@ -57,19 +57,19 @@ async def test_where_each_is_another_one_nothing_is_kept(bodies: Bodies) -> None
     assert bodies.made == 4
 
 
-async def test_what_has_no_edition_is_made_each_time(bodies: Bodies) -> None:
+async def test_a_body_without_an_edition_is_compressed_each_time(bodies: Bodies) -> None:
     for _ in range(3):
         await bodies.compressed(None)
     assert bodies.made == 3
 
 
-async def test_who_comes_meanwhile_gets_the_same(bodies: Bodies) -> None:
+async def test_concurrent_requests_share_one_compression(bodies: Bodies) -> None:
     answers = await asyncio.gather(*(bodies.compressed(Edition("a", 1), size=LARGE) for _ in range(4)))
     assert bodies.made == 1
     assert all(answer is answers[0] for answer in answers)
 
 
-async def test_who_leaves_takes_it_from_nobody(bodies: Bodies) -> None:
+async def test_a_cancelled_request_does_not_cancel_the_compression(bodies: Bodies) -> None:
     leaving, staying = (asyncio.create_task(bodies.compressed(Edition("a", 1), size=LARGE)) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
@@ -77,7 +77,7 @@ async def test_who_leaves_takes_it_from_nobody(bodies: Bodies) -> None:
     assert bodies.made == 1
 
 
-async def test_what_is_kept_is_bounded() -> None:
+async def test_the_cache_is_bounded() -> None:
     one = len(b"".join(await Bodies(EditionCache()).compressed(Edition("a", 1))))
     bodies = Bodies(EditionCache(max_bytes=2 * one))
     for name in "abc" * 3:

@@ -36,7 +36,7 @@ class World:
             call()
 
 
-def test_a_refusal_says_what_from_where_and_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_line_has_credential_address_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     World().refuse(1, what="bearer token: the token file does not have it")
     assert caplog.messages == ["refused a bearer token: the token file does not have it, from 10.0.0.7"]
 
@@ -73,7 +73,7 @@ def test_nothing_in_a_description_can_make_a_second_line_or_a_long_one(caplog: p
     assert len(message) < 600
 
 
-def test_what_is_not_logged_is_not_even_described() -> None:
+def test_an_omitted_credential_is_not_described() -> None:
     world, described = World(), []
     for _ in range(100):
         world.log.log(CredentialRefused(lambda: described.append(1) or "token"), "")  # type: ignore[func-returns-value]

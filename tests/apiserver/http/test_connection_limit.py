@@ -36,7 +36,7 @@ def test_a_place_that_is_given_back_can_be_taken_again() -> None:
     assert (places.taken, places.acquire("a"), places.acquire("c")) == (1, True, False)
 
 
-def test_who_has_left_is_forgotten() -> None:
+def test_released_addresses_are_forgotten() -> None:
     places = ConnectionLimit(10)
     for number in range(1000):
         assert places.acquire(str(number))
@@ -59,7 +59,7 @@ def test_there_is_room_for_one_at_least() -> None:
         ("fe80::1%eth0", "fe80::/64"),
     ],
 )
-def test_whom_an_address_counts_as(address: str, holder: str) -> None:
+def test_the_key_of_an_address(address: str, holder: str) -> None:
     assert holder_of(address) == holder
 
 
@@ -77,7 +77,7 @@ def test_the_limit_of_open_files_is_raised(limits: dict[str, tuple[int, int]]) -
     assert limits["limit"] == (20_000, 20_000)
 
 
-def test_fewer_connections_than_wanted_are_told_of(
+def test_a_reduced_connection_limit_is_logged(
     limits: dict[str, tuple[int, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     limits["limit"] = (1024, 4096)

@@ -1,4 +1,4 @@
-"""How connections end: with too much patience asked for, or with the server."""
+"""How connections end: by a deadline, or with the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n"
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patience of tenths of a second."""
+    """Deadlines of tenths of a second."""
     monkeypatch.setattr(server, "_TICK_SECONDS", 0.02)
     monkeypatch.setattr(connection, "HEAD_SECONDS", 0.3)
     monkeypatch.setattr(connection, "IDLE_SECONDS", 1.0)
@@ -26,17 +26,17 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("said", ["", "\r\n\r\n"], ids=["nothing", "empty lines"])
-async def test_who_takes_too_long_to_begin_is_left(said: str) -> None:
+async def test_a_connection_without_a_request_is_closed(said: str) -> None:
     async with serving(path) as served, await served.connect() as client:
-        client.say(said)
+        client.send(said)
         assert await client.everything() == b""
 
 
 @pytest.mark.usefixtures("quick")
-async def test_who_takes_too_long_for_a_head_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_slow_head_gets_a_408(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, connection.__name__)
     async with serving(path) as served, await served.connect() as client:
-        client.say("GET / HT")
+        client.send("GET / HT")
         received = await client.everything()
     assert received.startswith(TOO_SLOW)
     assert received.endswith(b"The head of the request did not come in time.")
@@ -49,7 +49,7 @@ async def test_a_head_in_small_pieces_gains_no_time() -> None:
 
         async def trickle() -> None:
             for character in get("/slow") * 100:
-                client.say(character)
+                client.send(character)
                 await asyncio.sleep(0.02)
 
         trickling = asyncio.create_task(trickle())
@@ -58,56 +58,56 @@ async def test_a_head_in_small_pieces_gains_no_time() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_slow_head_behind_an_answer_is_no_better() -> None:
+async def test_a_slow_head_behind_a_response_gets_a_408() -> None:
     async with serving(path) as served, await served.connect() as client:
-        client.say(get("/first"))
+        client.send(get("/first"))
         assert (await client.answer())[1] == b"/first"
-        client.say("GET /second")
+        client.send("GET /second")
         assert (await client.everything()).startswith(TOO_SLOW)
 
 
 @pytest.mark.usefixtures("quick")
 async def test_an_idle_connection_has_more_time_than_a_slow_head() -> None:
     async with serving(path) as served, await served.connect() as client:
-        client.say(get("/first"))
+        client.send(get("/first"))
         assert (await client.answer())[1] == b"/first"
         await asyncio.sleep(0.6)
-        client.say(get("/second"))
+        client.send(get("/second"))
         assert (await client.answer())[1] == b"/second"
         assert await client.everything() == b""
 
 
 @pytest.mark.usefixtures("quick")
-async def test_so_has_one_that_is_idle_since_the_end_of_a_body_that_nobody_wanted() -> None:
+async def test_a_connection_is_idle_after_a_discarded_body() -> None:
     async with serving(path) as served, await served.connect() as client:
-        client.say(get("/first", "Content-Length: 4", method="POST"))
+        client.send(get("/first", "Content-Length: 4", method="POST"))
         assert (await client.answer())[1] == b"/first"
-        client.say("body")
+        client.send("body")
         await asyncio.sleep(0.6)
-        client.say(get("/second"))
+        client.send(get("/second"))
         assert (await client.answer())[1] == b"/second"
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_request_under_way_has_all_the_time() -> None:
+async def test_a_request_in_progress_has_no_read_deadline() -> None:
     gate = Gate()
     async with serving(gate) as served, await served.connect() as client:
-        client.say(get("/slow"))
+        client.send(get("/slow"))
         await asyncio.sleep(1.5)
         gate.open.set()
         assert (await client.answer())[1] == b"/slow"
 
 
-async def test_a_stopping_server_finishes_what_is_under_way_and_nothing_else() -> None:
+async def test_a_stopping_server_finishes_requests_in_progress() -> None:
     gate = Gate()
     async with serving(gate) as served, await served.connect() as busy, await served.connect() as idle:
-        busy.say(get("/first"))
+        busy.send(get("/first"))
         await gate.has_seen(1)
         stopping = asyncio.create_task(served.server.stop(patience=5))
         assert await idle.everything() == b""
         with pytest.raises(OSError, match="onnect"):
             await served.connect()
-        busy.say(get("/second"))
+        busy.send(get("/second"))
         assert not stopping.done()
         gate.open.set()
         received = await busy.everything()
@@ -125,7 +125,7 @@ async def test_a_request_that_has_come_when_the_server_stops_is_answered() -> No
         return path(request)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get("/just"))
+        client.send(get("/just"))
         await within(came)
         await served.server.stop(patience=5)
         assert (await client.everything()).endswith(b"/just")
@@ -143,7 +143,7 @@ async def test_a_stream_that_ends_while_the_server_stops_ends_its_connection() -
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await within(begun)
         stopping = asyncio.create_task(served.server.stop(patience=5))
         await asyncio.sleep(0)
@@ -172,7 +172,7 @@ async def test_a_stopping_server_lets_a_slow_client_read_to_the_end() -> None:
         return Response(200, b"text/plain", (b"x" * LARGE,))
 
     async with serving(large) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await within(asked)
         stopping = asyncio.create_task(served.server.stop(patience=PATIENCE))
         await asyncio.sleep(0)
@@ -183,34 +183,34 @@ async def test_a_stopping_server_lets_a_slow_client_read_to_the_end() -> None:
 
 
 @pytest.mark.usefixtures("short_goodbyes")
-async def test_so_does_one_that_refuses_what_came_behind() -> None:
+async def test_a_refusal_lets_a_slow_client_read_the_response_before_it() -> None:
     async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * LARGE,))
 
     async with serving(large) as served, await served.connect() as client:
-        client.say(get() + "nonsense\r\n\r\n")
+        client.send(get() + "nonsense\r\n\r\n")
         await asyncio.sleep(SOON)
         assert len((await client.answer())[1]) == LARGE
         assert (await client.everything()).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.usefixtures("short_goodbyes")
-async def test_patience_with_slow_clients_has_an_end_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stopping_server_waits_for_slow_readers_only_so_long(caplog: pytest.LogCaptureFixture) -> None:
     async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * LARGE,))
 
     async with serving(large) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await client.until(b"\r\n\r\n")
         await served.server.stop(patience=SOON)
         assert len(await client.everything()) < LARGE
     assert "stopping with 1 requests in progress" in caplog.text
 
 
-async def test_patience_with_those_under_way_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stopping_server_waits_for_requests_only_so_long(caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate()
     async with serving(gate) as served, await served.connect() as client:
-        client.say(get("/never"))
+        client.send(get("/never"))
         await gate.has_seen(1)
         began = time.monotonic()
         await served.server.stop(patience=0.2)
@@ -222,7 +222,7 @@ async def test_patience_with_those_under_way_has_an_end(caplog: pytest.LogCaptur
 async def test_a_server_can_be_ended_while_it_stops() -> None:
     endless = Endless()
     async with serving(endless) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await within(endless.begun)
         stopping = asyncio.create_task(served.server.stop(patience=60))
         await asyncio.sleep(0)
@@ -231,7 +231,7 @@ async def test_a_server_can_be_ended_while_it_stops() -> None:
         assert not (await client.everything()).endswith(b"0\r\n\r\n")
 
 
-async def test_who_comes_while_the_server_stops_does_not_hold_it_up() -> None:
+async def test_a_client_that_connects_while_the_server_stops_is_closed() -> None:
     """A handshake may have begun before, and end after all others were told to go."""
     async with serving(path) as served:
         served.server.is_stopping = True

@@ -63,7 +63,7 @@ def test_other_noise_is_not_answered_in_http(server: Program) -> None:
     assert b"HTTP" not in said_to(server, b"SSH-2.0-OpenSSH_9.2\r\n")
 
 
-def test_who_stays_after_plain_http_is_cut_off_soon(server: Program) -> None:
+def test_a_client_that_stays_after_plain_http_is_closed_soon(server: Program) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=8) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert plain.recv(4096) == PLAIN_HTTP_ANSWER
@@ -75,7 +75,7 @@ def test_who_stays_after_plain_http_is_cut_off_soon(server: Program) -> None:
         assert time.monotonic() - begun < 5
 
 
-def test_who_sends_without_end_after_plain_http_costs_no_memory(server: Program) -> None:
+def test_endless_input_after_plain_http_takes_no_memory(server: Program) -> None:
     before = server.resident_bytes()
     with pytest.raises(ConnectionError):
         said_to(server, b"POST / HTTP/1.1\r\n\r\n", *([b"x" * 1024 * 1024] * 256))
@@ -103,7 +103,7 @@ def kubectl(server: Program, *arguments: str, scheme: str = "https") -> str:
     return done.stderr
 
 
-def test_kubectl_is_told_that_it_speaks_http(server: Program) -> None:
+def test_kubectl_reports_plain_http(server: Program) -> None:
     assert "(BadRequest)" in kubectl(server, "get", "--raw=/version", scheme="http")
     assert "Client sent an HTTP request to an HTTPS server" in kubectl(server, "-v=8", "get", "clusters", scheme="http")
 
@@ -168,7 +168,7 @@ def refusal_of(number: int) -> HandshakeFailure:
     return HandshakeFailure(error, b"", lambda: f"issuer {number}")
 
 
-def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_handshakes_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     kept = HandshakeFailureLog(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()
@@ -182,7 +182,7 @@ def test_strangers_fill_neither_the_log_nor_the_memory(caplog: pytest.LogCapture
     assert len(kept._logged) == listener.MAX_LOGGED_PAIRS
 
 
-def test_what_goes_on_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_failure_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     kept = HandshakeFailureLog(clock)  # type: ignore[arg-type]
     ours, theirs = socket.socketpair()

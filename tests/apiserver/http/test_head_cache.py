@@ -1,8 +1,9 @@
-"""A head that was seen before is taken for what the parser takes it for, whatever comes before and behind it."""
+"""A cached head is read as httptools parses it, whatever is before and behind it."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,55 +60,55 @@ ENDS = ["\r\n", "\r\nabc", "\r\nab", "\r\nabcd", "\r\n3\r\nabc\r\n0\r\n\r\n", "\
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-class _Forgetful(HeadCache[IncomingRequest]):
+class _NoCache(HeadCache[IncomingRequest]):
     __slots__ = ()
 
     def add(self, *_: Any) -> None:
-        """Nothing, so that everything is parsed."""
+        """Caches nothing, so that httptools parses everything."""
 
 
 class _Counting(HeadCache[IncomingRequest]):
-    """Knows what it recognised."""
+    """Counts hits."""
 
-    __slots__ = ("recognised",)
+    __slots__ = ("hits",)
 
     def __init__(self) -> None:
         super().__init__(IncomingRequest)
-        self.recognised = 0
+        self.hits = 0
 
     def parse(self, data: bytes, transport: ClientTransport) -> IncomingRequest | None:
         found = super().parse(data, transport)
-        self.recognised += found is not None
+        self.hits += found is not None
         return found
 
 
 def read(pieces: list[bytes], known: HeadCache[IncomingRequest] | None = None) -> list[tuple[Any, ...]]:
-    """What a reader makes of pieces of data, each request being answered before the next piece comes."""
-    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
+    """The result of parsing pieces of data, each request being answered before the next piece arrives."""
+    parser = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     if known is not None:
-        reader._head_cache = known
+        parser._head_cache = known
     seen: list[tuple[Any, ...]] = []
     for piece in pieces:
-        reader.feed(piece)
-        while reader.requests:
-            request = reader.requests.popleft()
-            head = (request.method, request.path, request.query_string, request._headers, request._repeated)
+        parser.feed(piece)
+        while parser.requests:
+            request = parser.requests.popleft()
+            head = (request.method, request.path, request.query_string, request.headers, request._repeated)
             body = (b"".join(request._pieces), request.is_complete, request.is_broken)
             seen.append((*map(repr, head), *body, request.keep_alive, request.takes_chunks))
-            request._headers.clear()
-            reader.resume()
-        seen.append((reader.refusal, reader.in_head, reader.between_messages))
+            request.headers.clear()
+            parser.resume()
+        seen.append((parser.refusal, parser.in_head, parser.between_messages))
     return seen
 
 
 def parsed(pieces: list[bytes]) -> list[tuple[Any, ...]]:
-    return read(pieces, _Forgetful(IncomingRequest))
+    return read(pieces, _NoCache(IncomingRequest))
 
 
-def recognised(pieces: list[bytes]) -> int:
+def hits(pieces: list[bytes]) -> int:
     known = _Counting()
     read(pieces, known)
-    return known.recognised
+    return known.hits
 
 
 def whole(method: str, content: bytes, *headers: str, target: str = "/a") -> bytes:
@@ -116,25 +117,24 @@ def whole(method: str, content: bytes, *headers: str, target: str = "/a") -> byt
     return "\r\n".join(lines).encode() + content
 
 
-REST = [f"{headers}{end}".encode() for headers in HEADERS for end in ENDS]
-
-
-@pytest.mark.parametrize("rest", REST)
-def test_what_is_known_is_read_as_it_was_parsed(rest: bytes) -> None:
-    """Whatever comes twice, alone or with another one, and with another URL the third time."""
-    for line in LINES:
+@pytest.mark.parametrize("headers", HEADERS)
+def test_a_repeated_request_is_read_as_httptools_parses_it(headers: str) -> None:
+    """Alone or with another one, and with another URL."""
+    for line, end in itertools.product(LINES, ENDS):
+        rest = f"{headers}{end}".encode()
         message, other = line.encode() + rest, LINES[1].encode() + rest
         for pieces in ([message] * 3, [message, other, message], [message + other] * 2, [message + message, other]):
             assert read(pieces) == parsed(pieces)
 
 
-@pytest.mark.parametrize("rest", REST)
-def test_what_is_nearly_known_is_read_as_it_would_be_parsed(rest: bytes) -> None:
-    """After requests that are known, with a body and without."""
-    message = b"PUT /b HTTP/1.1\r\n" + rest
-    for before in (whole("PUT", b"abc"), f"PUT /a HTTP/1.1\r\n{HOST}\r\n".encode()):
-        for pieces in ([before, message, before], [before, message + before], [before, before + message, message]):
-            assert read(pieces) == parsed(pieces)
+@pytest.mark.parametrize("headers", HEADERS)
+def test_a_request_after_cached_ones_is_read_as_httptools_parses_it(headers: str) -> None:
+    """After requests with a body and without."""
+    for end in ENDS:
+        message = f"PUT /b HTTP/1.1\r\n{headers}{end}".encode()
+        for before in (whole("PUT", b"abc"), f"PUT /a HTTP/1.1\r\n{HOST}\r\n".encode()):
+            for pieces in ([before, message, before], [before, message + before], [before, before + message, message]):
+                assert read(pieces) == parsed(pieces)
 
 
 REQUESTS = st.builds(
@@ -147,18 +147,18 @@ REQUESTS = st.builds(
 
 
 @given(st.lists(REQUESTS, min_size=2, max_size=6))
-def test_bodies_of_any_length_are_read_as_they_would_be_parsed(requests: list[bytes]) -> None:
+def test_bodies_of_any_length_are_read_alike(requests: list[bytes]) -> None:
     assert read(requests) == parsed(requests)
 
 
 @given(st.lists(REQUESTS, min_size=2, max_size=4), st.data())
-def test_so_they_are_wherever_pieces_end(requests: list[bytes], data: st.DataObject) -> None:
+def test_the_result_does_not_depend_on_the_pieces(requests: list[bytes], data: st.DataObject) -> None:
     pieces = list(_cut(b"".join(requests), data))
     assert read(pieces) == parsed(pieces)
 
 
 @given(st.lists(REQUESTS, min_size=2, max_size=3), REQUESTS, st.data())
-def test_so_are_bodies_that_are_too_short_or_too_long(requests: list[bytes], wrong: bytes, data: st.DataObject) -> None:
+def test_bodies_of_wrong_lengths_are_read_alike(requests: list[bytes], wrong: bytes, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(wrong)))
     for last in (wrong[:cut], wrong + wrong[:cut], wrong + b"\r\n" + wrong, wrong + b"x"):
         pieces = [*requests, last, *requests]
@@ -166,7 +166,7 @@ def test_so_are_bodies_that_are_too_short_or_too_long(requests: list[bytes], wro
 
 
 @given(st.lists(st.sampled_from(LINES[:4]), min_size=2, max_size=4), st.sampled_from(HEADERS), st.data())
-def test_pieces_may_end_anywhere(lines: list[str], headers: str, data: st.DataObject) -> None:
+def test_odd_headers_may_be_in_any_pieces(lines: list[str], headers: str, data: st.DataObject) -> None:
     pieces = list(_cut("".join(f"{line}{headers}\r\n" for line in lines).encode(), data))
     assert read(pieces) == parsed(pieces)
 
@@ -183,28 +183,28 @@ def test_a_request_that_has_begun_behind_a_whole_one_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("last", ["Connection: close", "Proxy-Connection: close"])
-def test_nothing_is_known_any_more_after_a_last_request(last: str) -> None:
+def test_the_cache_is_cleared_after_a_last_request(last: str) -> None:
     """The parser takes nothing behind it."""
     known = f"{LINES[0]}{HOST}\r\n".encode()
     pieces = [known, f"{LINES[0]}{HOST}{last}\r\n\r\n".encode(), known]
-    assert recognised([known, known]) == 1
-    assert recognised(pieces) == 0
+    assert hits([known, known]) == 1
+    assert hits(pieces) == 0
     assert read(pieces) == parsed(pieces)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_each_method_is_known_by_its_own_headers(method: str) -> None:
+def test_each_method_has_a_cached_head_of_its_own(method: str) -> None:
     first, second = whole(method, b"abc"), whole(method, b"0123456789", target="/b?c=1")
     others = [whole(each, b"abc", f"X: {each}") for each in METHODS if each != method]
-    assert recognised([first, *others, second, *others]) == 1 + len(others)
+    assert hits([first, *others, second, *others]) == 1 + len(others)
 
 
-def test_headers_with_signs_of_formats_are_known() -> None:
-    assert recognised([whole("PUT", b"x" * number, "X: %d %(a)s %% %b") for number in range(1, 4)]) == 2
+def test_headers_with_percent_signs_are_cached() -> None:
+    assert hits([whole("PUT", b"x" * number, "X: %d %(a)s %% %b") for number in range(1, 4)]) == 2
 
 
-def test_bodies_larger_than_what_is_parsed_at_a_time_are_known() -> None:
-    assert recognised([whole("PUT", b"x" * 5000), whole("PUT", b"y" * 60000), whole("PUT", b"z")]) == 2
+def test_heads_of_large_bodies_are_cached() -> None:
+    assert hits([whole("PUT", b"x" * 5000), whole("PUT", b"y" * 60000), whole("PUT", b"z")]) == 2
 
 
 KNOWN = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc"
@@ -239,12 +239,12 @@ KNOWN = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabc"
         (KNOWN[10:], None),
     ],
 )
-def test_only_the_same_headers_and_a_whole_body_are_known(second: bytes, body: bytes | None) -> None:
+def test_only_the_same_headers_and_a_whole_body_are_a_hit(second: bytes, body: bytes | None) -> None:
     wire = ClientTransport(asyncio.Transport())
-    known, reader = HeadCache(IncomingRequest), RequestParser(wire, IncomingRequest)
+    known, parser = HeadCache(IncomingRequest), RequestParser(wire, IncomingRequest)
     assert known.parse(second, wire) is None
-    reader.feed(KNOWN)
-    known.add(KNOWN, reader.requests[0])
+    parser.feed(KNOWN)
+    known.add(KNOWN, parser.requests[0])
     found = known.parse(second, wire)
     assert (found and b"".join(found._pieces)) == body
 
@@ -261,8 +261,8 @@ def test_only_the_same_headers_and_a_whole_body_are_known(second: bytes, body: b
         f"X: {'x' * 4096}\r\nContent-Length: 3\r\n",
     ],
 )
-def test_what_is_not_plain_is_never_known(lines: str) -> None:
-    assert recognised([f"POST /a HTTP/1.1\r\n{lines}\r\nabc".encode()] * 3) == 0
+def test_other_than_plain_heads_are_never_cached(lines: str) -> None:
+    assert hits([f"POST /a HTTP/1.1\r\n{lines}\r\nabc".encode()] * 3) == 0
 
 
 @pytest.mark.parametrize(
@@ -275,18 +275,14 @@ def test_what_is_not_plain_is_never_known(lines: str) -> None:
         b"Content-Length: 3\r\n",
     ],
 )
-def test_nothing_is_learnt_from_lines_in_which_the_parser_found_something_else(lines: bytes) -> None:
-    """Whatever a parser does with them."""
-    wire, known, data = (
-        ClientTransport(asyncio.Transport()),
-        HeadCache(IncomingRequest),
-        b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc",
-    )
+def test_lines_that_httptools_read_differently_are_not_cached(lines: bytes) -> None:
+    wire, known = ClientTransport(asyncio.Transport()), HeadCache(IncomingRequest)
+    data = b"POST /a HTTP/1.1\r\n" + lines + b"\r\nabc"
     known.add(data, IncomingRequest(wire, "POST", "/a", b"", {"host": "a", "content-length": "3"}, [], b"abc"))
     assert not known._heads
 
 
-def test_nothing_is_learnt_from_a_length_that_comes_twice() -> None:
+def test_a_repeated_length_is_not_cached() -> None:
     wire, known = ClientTransport(asyncio.Transport()), HeadCache(IncomingRequest)
     data = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"
     known.add(
@@ -295,29 +291,29 @@ def test_nothing_is_learnt_from_a_length_that_comes_twice() -> None:
     assert not known._heads
 
 
-def test_the_length_is_that_of_no_other_header() -> None:
+def test_the_length_of_another_header_is_not_taken() -> None:
     def request(other: int, content: bytes) -> bytes:
         return f"POST /a HTTP/1.1\r\nX-Content-Length: {other}\r\nContent-Length: 3\r\n\r\n".encode() + content
 
     pieces = [request(3, b"abc"), request(5, b"abcde")]
-    assert recognised(pieces) == 0
+    assert hits(pieces) == 0
     assert read(pieces) == parsed(pieces)
 
 
-def test_who_drops_a_header_drops_it_once() -> None:
+def test_a_dropped_header_is_back_in_the_next_request() -> None:
     request = f"{LINES[0]}{HOST}X-Group: a\r\nX-Group: b\r\n\r\n".encode()
-    reader = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
+    parser = RequestParser(ClientTransport(asyncio.Transport()), IncomingRequest)
     for _ in range(3):
-        reader.feed(request)
-        found = reader.requests.popleft()
+        parser.feed(request)
+        found = parser.requests.popleft()
         assert (found.header("host"), found.header_values("x-group")) == ("registry", ["a", "b"])
         found.drop_headers(HeaderNames(["host", "x-group"]))
         assert (found.header("host"), found.header_values("x-group")) == ("", ())
 
 
-def test_who_sends_ever_other_headers_is_not_listened_to_for_ever() -> None:
+def test_after_many_misses_nothing_is_cached() -> None:
     same = [whole("PUT", b"abc")] * 2
     numbered = [whole("PUT", b"abc", f"Audit-Id: {number}") for number in range(30)]
-    assert recognised([*numbered[:14], *same]) == 1
-    assert recognised([*numbered, *same]) == 0
-    assert recognised([each for number in numbered for each in (number, number)]) == len(numbered)
+    assert hits([*numbered[:14], *same]) == 1
+    assert hits([*numbered, *same]) == 0
+    assert hits([each for number in numbered for each in (number, number)]) == len(numbered)

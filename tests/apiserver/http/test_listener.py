@@ -1,4 +1,4 @@
-"""More connections than there are places, or descriptors, for: others are served all the same."""
+"""More clients than connections or descriptors are allowed: others are served all the same."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import pytest
 from tests.apiserver.api.objects import CLUSTERS, cluster, names, path_of
 from tests.apiserver.server.programs import Program
 
-PLACES = 20
+LIMIT = 20
 RESERVED = 2
-"""Of these for addresses that hold little."""
+"""Of these for addresses with few connections."""
 
 PATIENCE = 30.0
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """A server with few places."""
-    with Program(tmp_path_factory.mktemp("small"), f"--max-connections={PLACES}", "--v=4") as program:
+    """A server with few connections."""
+    with Program(tmp_path_factory.mktemp("small"), f"--max-connections={LIMIT}", "--v=4") as program:
         yield program
 
 
 def connected(program: Program, source: str) -> socket.socket | None:
-    """A connection that was used once and idles now; None for who is turned away."""
+    """A connection that was used once and is idle now; None if the client is rejected."""
     plain = socket.create_connection(("127.0.0.1", program.port), timeout=PATIENCE, source_address=(source, 0))
     try:
         connection = program.trust().wrap_socket(plain, server_hostname="127.0.0.1")
@@ -42,7 +42,7 @@ def connected(program: Program, source: str) -> socket.socket | None:
     return connection
 
 
-class Crowd:
+class Connections:
     """Connections from some addresses, all closed at the end."""
 
     def __init__(self, program: Program) -> None:
@@ -54,7 +54,7 @@ class Crowd:
         return connection is not None and bool(self._stack.enter_context(connection))
 
     def fill(self, source: str, count: int) -> None:
-        """Takes so many places; those of clients who have just left may take a moment."""
+        """Opens so many connections; closed ones may take a moment to be released."""
         for _ in range(count):
             wait_until(lambda: self.add(source))
 
@@ -72,40 +72,40 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_one_address_cannot_take_everything_and_another_is_served(small: Program) -> None:
-    with Crowd(small) as crowd:
-        crowd.fill("127.0.0.1", PLACES - RESERVED)
-        assert not crowd.add("127.0.0.1")
-        assert crowd.add("127.0.0.2")
+def test_one_address_cannot_take_all_connections(small: Program) -> None:
+    with Connections(small) as connections:
+        connections.fill("127.0.0.1", LIMIT - RESERVED)
+        assert not connections.add("127.0.0.1")
+        assert connections.add("127.0.0.2")
     assert "see --max-connections" in small.logged()
     assert "Traceback" not in small.logged()
 
 
-def test_when_all_places_are_taken_who_comes_is_closed_at_once_and_costs_nothing(small: Program) -> None:
-    with Crowd(small) as crowd:
-        crowd.fill("127.0.0.1", PLACES - RESERVED)
-        crowd.fill("127.0.0.2", RESERVED)
+def test_a_client_above_the_limit_is_closed_at_once(small: Program) -> None:
+    with Connections(small) as connections:
+        connections.fill("127.0.0.1", LIMIT - RESERVED)
+        connections.fill("127.0.0.2", RESERVED)
         before = small.descriptors()
-        assert not any(crowd.add("127.0.0.3") for _ in range(50))
+        assert not any(connections.add("127.0.0.3") for _ in range(50))
         assert small.descriptors() <= before
-    with Crowd(small) as crowd:  # all of them have left
-        crowd.fill("127.0.0.3", 1)
+    with Connections(small) as connections:  # all of them have left
+        connections.fill("127.0.0.3", 1)
 
 
-def test_without_descriptors_who_comes_is_closed_and_not_left_waiting(tmp_path: Path) -> None:
+def test_without_descriptors_new_clients_are_closed(tmp_path: Path) -> None:
     """As with ``ulimit -n 24``: the server itself needs nearly all of them."""
     with Program(tmp_path) as program:
         pid = program.process.pid
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (program.descriptors() + 3, hard))
-        with Crowd(program) as crowd:
-            welcome = [crowd.add("127.0.0.1") for _ in range(30)]  # each is answered: an open one, or closed at once
+        with Connections(program) as connections:
+            accepted = [connections.add("127.0.0.1") for _ in range(30)]
             # Three are free, and a fourth if the probe for readiness still held one when they were counted.
-            assert 0 < welcome.count(True) <= 4
-            assert not any(welcome[4:])
+            assert 0 < accepted.count(True) <= 4
+            assert not any(accepted[4:])
         wait_until(lambda: "Too many open files, ulimit -n): rejected" in program.logged())
-        with Crowd(program) as crowd:  # those that were served have left
-            crowd.fill("127.0.0.1", 1)
+        with Connections(program) as connections:  # those that were served have left
+            connections.fill("127.0.0.1", 1)
         assert "Traceback" not in program.logged()
 
 
@@ -124,7 +124,7 @@ def test_a_server_with_few_descriptors_keeps_some_for_itself(tmp_path: Path) -> 
             assert names(past) == ["small"]
 
 
-def test_without_descriptors_it_waits_and_goes_on(tmp_path: Path) -> None:
+def test_without_a_spare_descriptor_the_listener_retries(tmp_path: Path) -> None:
     """Something else in the process may use them up, or an operator lower the limit while it runs."""
     with Program(tmp_path, f"--max-connections={10**10}") as program:
         assert f"connections are taken, not {10**10}" in program.logged()
@@ -138,6 +138,6 @@ def test_without_descriptors_it_waits_and_goes_on(tmp_path: Path) -> None:
             wait_until(lambda: "cannot accept connections" in program.logged())
             assert program.logged().count("cannot accept connections") < 20
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
-        with Crowd(program) as crowd:
-            crowd.fill("127.0.0.1", 1)
+        with Connections(program) as connections:
+            connections.fill("127.0.0.1", 1)
         assert "Traceback" not in program.logged()

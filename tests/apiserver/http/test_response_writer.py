@@ -1,4 +1,4 @@
-"""Answers as they leave: whole, in pieces, as a stream, or not at all."""
+"""Responses are written whole, in pieces, as a stream, or not at all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from clusterregistry.apiserver.http import response_writer, server
 from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse, text_response
 from clusterregistry.apiserver.http.transport import ClientTransport
-from tests.apiserver.http.http_servers import PATIENCE, SOON, Conversation, Endless, Gate, get, path, serving, within
+from tests.apiserver.http.http_servers import PATIENCE, SOON, Endless, Gate, RawClient, get, path, serving, within
 
 PIECE = 64 * 1024
 
 
-async def test_an_answer_says_what_it_is() -> None:
+async def test_a_response_has_status_date_length_and_headers() -> None:
     async def answer(_: IncomingRequest) -> Answer:
         return Response(201, b"text/x", (b"a", b"bc"), [(b"x-one", b"1"), (b"x-two", "zwölf".encode())])
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         head, content = await client.answer()
     lines = head.decode().split("\r\n")
     assert lines[0] == "HTTP/1.1 201 Created"
@@ -45,19 +45,19 @@ async def test_a_stream_comes_in_chunks_as_they_are_made_and_the_connection_is_k
         return StreamResponse(200, b"text/x", stream) if request.path == "/stream" else text_response("whole")
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get("/stream"))
+        client.send(get("/stream"))
         assert b"\r\ntransfer-encoding: chunked\r\n" in await client.until(b"\r\n\r\n")
         assert await client.until(b"one\r\n") == b"3\r\none\r\n"
         more.set()
         assert await client.until(b"0\r\n\r\n") == b"15\r\ntwenty-one characters\r\n0\r\n\r\n"
-        client.say(get("/whole"))
+        client.send(get("/whole"))
         assert (await client.answer())[1] == b"whole"
 
 
 async def test_the_head_of_a_stream_does_not_wait_for_its_first_piece() -> None:
     endless = Endless()
     async with serving(endless) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
 
 
@@ -71,7 +71,7 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(headers: 
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get("/", *headers, version="1.0"))
+        client.send(get("/", *headers, version="1.0"))
         received = await client.everything()
     assert b"transfer-encoding" not in received
     assert received.endswith(b"\r\n\r\nonetwo")
@@ -80,9 +80,9 @@ async def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(headers: 
 async def test_a_client_that_leaves_ends_its_stream() -> None:
     endless = Endless()
     async with serving(endless) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await within(endless.begun)
-        client.leave()
+        client.abort()
         await within(endless.left)
 
 
@@ -102,15 +102,15 @@ async def test_a_large_answer_waits_for_a_client_that_does_not_read() -> None:
         if request.path != "/large":
             return text_response("small")
         response = Response(200, b"text/x", made)
-        response._body = Counted()
+        response.body = Counted()
         return response
 
     async with serving(answer) as served, await served.connect() as slow, await served.connect() as other:
-        slow.say(get("/large"))
+        slow.send(get("/large"))
         await asyncio.wait_for(begun.wait(), 20)
         await asyncio.sleep(SOON)
         assert pieces_taken < len(made)
-        other.say(get("/small"))
+        other.send(get("/small"))
         assert (await other.answer())[1] == b"small"
         assert len((await slow.answer())[1]) == len(made) * PIECE
 
@@ -129,7 +129,7 @@ async def test_pieces_of_a_large_answer_let_others_have_their_turn() -> None:
 
     async with serving(answer) as served, await served.connect() as client:
         counting = asyncio.create_task(count())
-        client.say(get())
+        client.send(get())
         await client.answer()
         counting.cancel()
     assert turns > 4
@@ -154,7 +154,7 @@ async def test_a_handler_can_end_the_connection_of_a_client_that_does_not_read()
 
     ending: list[asyncio.Task[None]] = []
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         await within(ended)
         received = await client.everything()
     assert not received.endswith(b"0\r\n\r\n")
@@ -171,17 +171,17 @@ async def test_a_handler_that_fails_is_logged_and_answered(caplog: pytest.LogCap
         return broken(request)
 
     async with serving(broken if at_once else broken_later) as served, await served.connect() as client:
-        client.say(get("/broken"))
+        client.send(get("/broken"))
         head, content = await client.answer()
         assert head.startswith(b"HTTP/1.1 500 Internal Server Error")
         assert b"our mistake" not in content
-        client.say(get("/fine"))
+        client.send(get("/fine"))
         assert (await client.answer())[1] == b"fine"
     assert "our mistake" in caplog.text
 
 
 async def test_the_next_answer_is_never_taken_for_one_that_was_cancelled() -> None:
-    """What a handler waits for may be cancelled by others: then its request has no answer."""
+    """What a handler awaits may be cancelled elsewhere: then its request has no response."""
 
     async def cancelled(request: IncomingRequest) -> Answer:
         if request.path == "/cancelled":
@@ -189,11 +189,11 @@ async def test_the_next_answer_is_never_taken_for_one_that_was_cancelled() -> No
         return path(request)
 
     async with serving(cancelled) as served, await served.connect() as client:
-        client.say(get("/cancelled") + get("/next"))
+        client.send(get("/cancelled") + get("/next"))
         assert await client.everything() == b""
 
 
-async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
+async def test_a_failed_stream_is_logged_and_has_no_last_chunk(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def stream(outlet: Outlet) -> None:
@@ -204,7 +204,7 @@ async def test_a_stream_that_fails_is_logged_and_not_ended_as_if_it_were_whole(
         return StreamResponse(200, b"text/x", stream)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         assert b"0\r\n\r\n" not in await client.everything()
     assert "our mistake" in caplog.text
 
@@ -218,17 +218,17 @@ async def test_no_header_can_hold_another(caplog: pytest.LogCaptureFixture, *, a
         return splitting(request)
 
     async with serving(splitting if at_once else splitting_later) as served, await served.connect() as client:
-        client.say(get())
+        client.send(get())
         assert b"set-cookie" not in await client.everything()
     assert "more than one line" in caplog.text
 
 
-async def test_who_is_answered_late_is_answered_though_others_came_meanwhile() -> None:
+async def test_connections_wait_independently() -> None:
     gate = Gate()
     async with serving(gate) as served, await served.connect() as first, await served.connect() as second:
-        first.say(get("/first"))
+        first.send(get("/first"))
         await gate.has_seen(1)
-        second.say(get("/second"))
+        second.send(get("/second"))
         await gate.has_seen(2)
         gate.open.set()
         assert (await first.answer())[1] == b"/first"
@@ -239,19 +239,19 @@ async def test_a_client_that_left_while_it_was_answered_is_no_fault(caplog: pyte
     gate = Gate()
     async with serving(gate) as served:
         async with await served.connect() as client:
-            client.say(get())
+            client.send(get())
             await gate.has_seen(1)
-            client.leave()
+            client.abort()
         await asyncio.sleep(SOON)
         gate.open.set()
         async with await served.connect() as another, asyncio.timeout(PATIENCE):
-            another.say(get("/another"))
+            another.send(get("/another"))
             assert (await another.answer())[1] == b"/another"
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 class Leaving(asyncio.Transport):
-    """To a client that has said goodbye and does not read what was sent before."""
+    """The transport of a client that has closed and does not read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -264,7 +264,7 @@ class Leaving(asyncio.Transport):
         self.written.append(bytes(data))
 
 
-async def test_an_answer_goes_on_for_nobody_who_has_said_goodbye() -> None:
+async def test_nothing_is_written_to_a_client_that_has_closed() -> None:
     """The transport warns of each write to such a client, in the log."""
 
     async def stream(outlet: Outlet) -> None:
@@ -296,7 +296,7 @@ async def test_the_date_is_of_this_second_though_it_is_not_made_for_each_answer(
                 pass
 
 
-async def _head_from(client: Conversation) -> bytes:
-    client.say(get())
+async def _head_from(client: RawClient) -> bytes:
+    client.send(get())
     head, _ = await client.answer()
     return head

@@ -68,13 +68,13 @@ def test_the_memory_is_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch
     assert list(transport._intermediates) == [b"a", b"c"]
 
 
-def test_what_a_client_sends_along_is_bounded() -> None:
+def test_the_intermediates_of_a_client_are_limited() -> None:
     certificate = b"x" * 1000
     assert len(transport._bounded([certificate] * 50)) == transport.MAX_CHAIN - 1
     assert transport._bounded([certificate, b"y" * transport.MAX_INTERMEDIATE_BYTES, certificate]) == (certificate,)
 
 
-def test_connections_of_one_client_share_what_it_sends_along(jane: Holder, context: ssl.SSLContext) -> None:
+def test_connections_of_one_client_share_their_intermediates(jane: Holder, context: ssl.SSLContext) -> None:
     first, second = (
         transport.peer_certificates(shake_hands(context, client(jane.chain, jane.key), "localhost")[0])
         for _ in range(2)

@@ -56,13 +56,13 @@ def test_a_path_alone_makes_a_log_with_the_built_in_policy(environ: dict[str, st
     assert completed.warnings == ()
 
 
-def test_the_files_are_bounded_when_nothing_is_said(environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_files_are_bounded_by_default(environ: dict[str, str], tmp_path: Path) -> None:
     settings = load([f"--audit-log-path={tmp_path / 'audit.log'}"], environ).audit_settings
     assert settings is not None
     assert settings.rotation.most_bytes * (settings.rotation.most_backups + 1) == 1100 * 1024 * 1024
 
 
-def test_what_cannot_be_is_said_at_once(environ: dict[str, str], tmp_path: Path) -> None:
+def test_every_mistake_is_reported(environ: dict[str, str], tmp_path: Path) -> None:
     found = problems(
         environ,
         f"--audit-policy-file={tmp_path / 'absent'}",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clusterregistry.apiserver.options import Options, effective_config, scope
+from clusterregistry.apiserver.options import Options, effective_config
+from clusterregistry.apiserver.options.groups import by_group
 from clusterregistry.apiserver.options.host_cluster import DEFAULTS
 from clusterregistry.cli.options.value_types import DURATION
 from clusterregistry.registry.main import main
@@ -42,7 +43,7 @@ def test_each_value_has_its_source(tmp_path: Path, capsys: Output) -> None:
     assert "\n#   server: https://127.0.0.1:2\n" in text
 
 
-def test_what_follows_from_the_values_is_told_in_comments(tmp_path: Path, capsys: Output) -> None:
+def test_derived_values_are_comments(tmp_path: Path, capsys: Output) -> None:
     text = printed(capsys, "standalone", f"--data-dir={tmp_path}", "--authorization-mode=AlwaysAllow")
     assert line(text, "cert-dir") == f"# cert-dir: # default; in effect: {tmp_path}/certs"
     assert line(text, "storage-backend") == "# storage-backend: # default; in effect: sqlite"
@@ -86,7 +87,7 @@ def given(tmp_path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_a_printed_configuration_means_the_same_as_what_was_given(number: int, tmp_path: Path, capsys: Output) -> None:
+def test_a_printed_configuration_means_the_same_as_the_given_one(number: int, tmp_path: Path, capsys: Output) -> None:
     command, *arguments = given(tmp_path)[number]
     first = printed(capsys, command, *arguments)
     path = tmp_path / "printed.yaml"
@@ -113,7 +114,7 @@ def test_every_option_of_the_command_is_printed(tmp_path: Path, capsys: Output) 
     (tmp_path / "kubeconfig").write_text("{}")
     for command, flags in (("standalone", []), ("aggregated", [f"--kubeconfig={tmp_path / 'kubeconfig'}"])):
         text = printed(capsys, command, *flags)
-        for options in scope.by_group(OPTIONS, aggregated=command == "aggregated").values():
+        for options in by_group(OPTIONS, aggregated=command == "aggregated").values():
             for option in options:
                 assert option.flag == "config" or line(text, option.flag)
 
@@ -131,10 +132,10 @@ def test_a_source_cannot_end_its_comment(tmp_path: Path, capsys: Output) -> None
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.000001, 59.123456789, 3599.999, 3600.5, 86400.0, 1e9])
-def test_a_duration_is_shown_so_that_it_can_be_read_again(seconds: float) -> None:
+def test_a_duration_survives_a_round_trip(seconds: float) -> None:
     assert DURATION.parse(DURATION.show(seconds)) == pytest.approx(seconds, abs=1e-9)
 
 
 @pytest.mark.parametrize("text", ["", "a", "null", "~", "- a", "a: b", "#", "true", "0x1", "'", '"', "\\", "\x00\x7f"])
-def test_any_text_is_itself_after_reading(text: str) -> None:
+def test_every_text_survives_a_round_trip(text: str) -> None:
     assert yaml.load(f"[{effective_config.scalar(text)}]", Loader=yaml.BaseLoader) == [text]

@@ -47,7 +47,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "No such file" in problem
 
 
-def test_all_that_is_wrong_is_said(tmp_path: Path, ca: Path) -> None:
+def test_every_mistake_is_reported(tmp_path: Path, ca: Path) -> None:
     found = problems(
         tmp_path,
         f"--requestheader-client-ca-file={ca}",

@@ -78,11 +78,11 @@ def test_authorities_that_are_given_are_not_looked_up(tmp_path: Path, file: Path
     assert aggregated(tmp_path, "--authentication-skip-lookup", proxies).warnings == ()
 
 
-def test_the_generated_authority_makes_nobody_a_user(tmp_path: Path) -> None:
+def test_the_generated_authority_signs_no_users(tmp_path: Path) -> None:
     assert aggregated(tmp_path).client_ca_files == ()
 
 
-def test_what_the_host_says_holds_for_ten_seconds_unless_told_otherwise(tmp_path: Path) -> None:
+def test_answers_of_the_host_are_cached_for_ten_seconds_by_default(tmp_path: Path) -> None:
     held = aggregated(tmp_path).webhooks
     assert held.authentication_token_webhook_cache_ttl == 10
     assert held.authorization_webhook_cache_authorized_ttl == 10

@@ -115,7 +115,7 @@ def warnings(tmp_path: Path, *flags: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("prefix", ["", "s", "system:", "system:masters"])
 def test_groups_that_could_be_those_of_administrators_give_a_warning(tmp_path: Path, prefix: str) -> None:
     [warning] = warnings(tmp_path, "--oidc-groups-claim=groups", f"--oidc-groups-prefix={prefix}")
-    assert warning.startswith("whoever can make groups at https://login.example.com can become an administrator here")
+    assert warning.startswith("users who can make groups at https://login.example.com can become administrators here")
     assert "What to do: give --oidc-groups-prefix=oidc:" in warning
 
 

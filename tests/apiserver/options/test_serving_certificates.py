@@ -126,7 +126,7 @@ def test_who_brings_both_authorities_gets_no_administrator(
     assert completed.warnings == ()
 
 
-def test_without_an_administrator_and_anybody_else_there_is_a_warning(files: Path) -> None:
+def test_a_server_without_any_user_is_a_warning(files: Path) -> None:
     (warning,) = loaded(files, "--generate-admin=false").warnings
     assert "no user can sign in" in warning
     assert loaded(files, "--generate-admin=false", f"--token-auth-file={files / 'users.pem'}").warnings == ()

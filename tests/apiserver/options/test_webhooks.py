@@ -36,13 +36,13 @@ def test_the_older_flag_puts_the_webhook_first(tmp_path: Path, file: str) -> Non
 
 
 @pytest.mark.parametrize("flag", ["--authorization-mode=Webhook", "--authorization-webhook"])
-def test_the_mode_needs_somebody_to_ask(tmp_path: Path, flag: str) -> None:
+def test_the_mode_needs_a_webhook(tmp_path: Path, flag: str) -> None:
     assert problems(tmp_path, flag) == [
-        "--authorization-mode: Webhook needs to know whom to ask: give --authorization-webhook-config-file"
+        "--authorization-mode: Webhook needs the address of a webhook: give --authorization-webhook-config-file"
     ]
 
 
-def test_a_webhook_that_nobody_asks_is_a_mistake(tmp_path: Path, file: str) -> None:
+def test_a_webhook_without_its_mode_is_a_mistake(tmp_path: Path, file: str) -> None:
     assert problems(tmp_path, file) == [
         "--authorization-webhook-config-file: is of no use without the mode Webhook (add it to --authorization-mode)"
     ]

@@ -14,7 +14,8 @@ from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.schema.schemas import Array, Integer, Object, String
 from clusterregistry.apiserver.cli.program import server_program
-from clusterregistry.apiserver.options import CompletedOptions, OptionSet
+from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.columns import age_column, condition_cell, field_cell, name_column
 from clusterregistry.apiserver.registry.resource import Column, Resource, Version
@@ -115,7 +116,7 @@ def _resources(_options: CompletedOptions) -> Sequence[Resource]:
 
 
 PRODUCT = Product(
-    options=OptionSet("sample-apiserver"),
+    options=option_set("sample-apiserver"),
     title="Sample",
     version="1.2.3",
     summary="sample-apiserver keeps fish.",

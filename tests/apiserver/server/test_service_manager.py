@@ -105,5 +105,5 @@ def test_a_manager_that_cannot_be_told_keeps_no_server_from_starting(
 @pytest.mark.parametrize(("usec", "seconds"), [("", 0), ("3000000", 3), ("-1", 0), ("soon", 0), ("9" * 5000, 0)])
 def test_the_interval_of_the_watchdog_is_read_if_it_is_one(usec: str, seconds: float) -> None:
     environ = {"NOTIFY_SOCKET": "/run/notify", "WATCHDOG_USEC": usec, "PATH": "/bin"}
-    assert service_manager.of_environment(environ).watchdog == seconds
+    assert service_manager.from_environment(environ).watchdog == seconds
     assert environ == {"PATH": "/bin"}  # children of the server are no business of systemd's

@@ -23,7 +23,7 @@ DELAY = 0.002
 
 
 class Lagging:
-    """Another store, seen by one of several who write to it: it reads the truth, and hears of it a little later."""
+    """A store as one of several writers sees it: reads are current, and events arrive a little later."""
 
     sole_writer = False
 

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from clusterregistry.apiserver.options.flags import COMMAND_LINE_ONLY
 from clusterregistry.cli.completion.model import SHELLS, Command, Flag, values_by_flag
 from clusterregistry.crinit import completion as crinit
-from clusterregistry.crinit import flags as crinit_flags
 from clusterregistry.crinit.main import main as crinit_main
+from clusterregistry.crinit.options import OPTIONS
 from clusterregistry.registry.main import PROGRAM, main
-from tests.product import OPTIONS
+from tests.product import OPTIONS as SERVER
 from tests.product import program as registry_program
 
 Output = pytest.CaptureFixture[str]
@@ -25,7 +24,7 @@ def test_every_program_prints_a_script_for_every_shell(name: str, shell: str, ca
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_help_says_how_to_install_it(name: str, capsys: Output) -> None:
+def test_help_explains_the_installation(name: str, capsys: Output) -> None:
     for arguments in (["completion", "--help"], ["completion", "bash", "-h"]):
         assert PROGRAMS[name](arguments, {}) == 0
         text = capsys.readouterr().out
@@ -54,12 +53,22 @@ def test_every_command_and_every_flag_is_described() -> None:
     described = registry_program()
     assert {each.name for each in described.commands} == {*PROGRAM.commands, "help"}
     known = {flag.name for _, command in described.walk() for flag in command.flags}
-    assert {*OPTIONS.by_flag, *COMMAND_LINE_ONLY, "force", "full", "output", "from", "to", "merge", "short"} <= known
+    assert {
+        *SERVER.by_flag,
+        *SERVER.command_line_only,
+        "force",
+        "full",
+        "output",
+        "from",
+        "to",
+        "merge",
+        "short",
+    } <= known
     deployed = {flag.name for _, command in crinit.program().walk() for flag in command.flags}
-    assert {flag.name for flag in crinit_flags.FLAGS} <= deployed
+    assert set(OPTIONS.by_flag) <= deployed
 
 
-def test_a_flag_that_means_two_things_is_a_fault_of_ours() -> None:
+def test_a_flag_with_two_meanings_is_a_bug() -> None:
     one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in ("aB", "cD"))
     with pytest.raises(ValueError, match="another --x"):
         values_by_flag(Command(name="p", commands=(one, other)))

@@ -79,7 +79,7 @@ def scribble(client: InProcessClient, changes: dict[str, bytes | None]) -> None:
         else {"request_put": {"key": etcd._range.key(key), "value": value}}
         for key, value in changes.items()
     ]
-    client.server.run(etcd._endpoints.call("txn", messages.TxnRequest(success=done)))
+    client.server.run(etcd._client.call("txn", messages.TxnRequest(success=done)))
 
 
 def eventually(happens: Callable[[], bool]) -> None:

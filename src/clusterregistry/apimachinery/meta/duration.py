@@ -1,4 +1,4 @@
-"""Durations in text as Go has them, such as ``1m30s``, read and refused as its time package does."""
+"""Parses durations in Go's syntax, such as ``1m30s``, with the errors of Go's time package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _UNITS = {
 _PART = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)", re.ASCII | re.DOTALL)
 _LARGEST = 2**63
 _LONGEST_TEXT = 256
-"""Characters of a text that is looked at: what is longer is no duration that anybody means."""
+"""Characters: a longer text is refused before it is parsed."""
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError."""
+    """Returns the seconds of a duration. Raises ValueError."""
     rest = text[1:] if text[:1] in {"+", "-"} else text
     if not rest or len(rest) > _LONGEST_TEXT:
         raise _invalid(text)
@@ -52,7 +52,7 @@ def _invalid(text: str) -> ValueError:
 
 
 def _quoted(text: str) -> str:
-    """As the time package quotes: everything that is not plain ASCII byte by byte."""
+    """Quotes a text as the time package does: every byte that is not printable ASCII is escaped."""
     shown = [
         f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"  # noqa: PLR2004
         for byte in text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""``aggregated``: the server behind a kube-apiserver, which knows the users and what they may do."""
+"""``aggregated``: the server behind a kube-apiserver, which authenticates and authorizes users."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _log = logging.getLogger(__name__)
 def _hooks(completed: CompletedOptions, _product: Product) -> LifecycleHooks:
     from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
-    wanted = server.wanted(completed)
+    request = server.certificate_request(completed)
     return LifecycleHooks(
-        prepare=lambda: server.tell(provision.provision(wanted)),
+        prepare=lambda: server.print_provisioned(provision.provision(request)),
         on_ready=lambda: say(f"Serving: {completed.server_url}, for kube-apiserver's aggregation layer"),
-        renew=lambda: _renew(wanted),
+        renew=lambda: _renew(request),
     )
 
 
-def _renew(wanted: CertificateRequest) -> None:
-    for made in provision.provision(wanted).made:
+def _renew(request: CertificateRequest) -> None:
+    for made in provision.provision(request).made:
         _log.info("made %s", made)
 
 

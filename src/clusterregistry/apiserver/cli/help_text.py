@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from clusterregistry.cli.program import Length
 
 if TYPE_CHECKING:
-    from clusterregistry.apiserver.options.groups import OptionSet
+    from clusterregistry.apiserver.options import Options
     from clusterregistry.apiserver.product import Product
+    from clusterregistry.cli.options.field import OptionSet
 
 _PROGRAM = """\
 SUMMARY
@@ -54,13 +55,13 @@ Examples:
   PROGRAM standalone --token-auth-file=tokens.csv
 
   # The same from the environment, or from a file with the line `token-auth-file: tokens.csv`
-  VARIABLES_TOKEN_AUTH_FILE=tokens.csv PROGRAM standalone
+  PROGRAM_TOKEN_AUTH_FILE=tokens.csv PROGRAM standalone
   PROGRAM standalone --config=registry.yaml
 
   # See what all of these amount to, without a start
   PROGRAM standalone --config=registry.yaml --print-config
 
-A flag counts more than its environment variable (VARIABLES_ and the name in capitals), that more than the file.
+A flag counts more than its environment variable (PROGRAM_ and the name in capitals), that more than the file.
 Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --flag=false.
 
 """
@@ -83,7 +84,7 @@ Examples:
   # See what all flags, variables and files amount to, without a start
   PROGRAM aggregated --kubeconfig=host.kubeconfig --print-config
 
-A flag counts more than its environment variable (VARIABLES_ and the name in capitals), that more than the file
+A flag counts more than its environment variable (PROGRAM_ and the name in capitals), that more than the file
 that --config names. What the host cluster answers is remembered for 10 seconds, unless the flags on that say otherwise.
 
 """
@@ -119,26 +120,24 @@ _PRINT_CONFIG = """\
 def program(product: Product) -> str:
     """The help of the program itself."""
     text = _PROGRAM.replace("SUMMARY", product.summary).replace("EXAMPLE", product.example)
-    return product.options.names_program(text)
+    return product.options.name_program(text)
 
 
 def server_command(command: str, product: Product, length: Length) -> str:
     """The help of ``standalone`` or ``aggregated``."""
-    text = _SERVER_COMMANDS[command].replace("VARIABLES_", product.options.environment_prefix)
-    return product.options.names_program(text) + _flags(command, product.options, length)
+    return product.options.name_program(_SERVER_COMMANDS[command]) + _flags(command, product.options, length)
 
 
-def _flags(command: str, known: OptionSet, length: Length) -> str:
-    # Only for those who ask.
-    import shutil  # noqa: PLC0415
+def _flags(command: str, known: OptionSet[Options], length: Length) -> str:
+    # Late: only --help needs these.
+    from clusterregistry.apiserver.options.groups import by_group  # noqa: PLC0415
+    from clusterregistry.cli.options import help  # noqa: PLC0415, A004
 
-    from clusterregistry.apiserver.options import reference, scope  # noqa: PLC0415
-
-    width = max(60, min(shutil.get_terminal_size().columns, 110))
-    groups = scope.by_group(known, aggregated=command == "aggregated")
+    width, groups = help.terminal_width(), by_group(known, aggregated=command == "aggregated")
     if length is Length.ALL:
-        return f"Instead of a start:\n{_PRINT_CONFIG}\n{reference.help_text(known, groups, width).rstrip()}\n"
+        shown = help.help_by_group({known.title(name): options for name, options in groups.items()}, width)
+        return f"Instead of a start:\n{_PRINT_CONFIG}\n{shown.rstrip()}\n"
     options = {each.flag: each for group in groups.values() for each in group}
     first = [options[flag] for flag in _FIRST_FLAGS if flag in options]
     more = f"All {len(options)} flags: {known.program} {command} --help=all\n"
-    return f"First flags:\n{reference.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"
+    return f"First flags:\n{help.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"

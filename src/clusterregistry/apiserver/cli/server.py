@@ -1,4 +1,4 @@
-"""What the commands that run a server have in common: options in, problems explained, a server until told to stop."""
+"""The frame of the commands that run a server: reads the options, reports mistakes, and serves until a signal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.cli import help_text
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
-from clusterregistry.apiserver.options.load import load_with_sources
+from clusterregistry.apiserver.options.completion import load_with_sources
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult
@@ -41,13 +41,17 @@ class ServerCommand:
             return exit_status.OK
         try:
             only_print, arguments = _print_config(arguments)
-            resolved, completed = load_with_sources(arguments, environ, product.options, aggregated=self.aggregated)
+            resolved, completed = load_with_sources(
+                arguments, environ, options=product.options, aggregated=self.aggregated
+            )
         except OptionsError as error:
             return program.report_usage(f"{product.name} {self.name}", error, subject="options")
         if only_print:
-            from clusterregistry.apiserver.options import effective_config  # noqa: PLC0415 - few want this
+            from clusterregistry.apiserver.options import effective_config  # noqa: PLC0415 - only for this flag
 
-            say(effective_config.render(resolved, completed, product.options, command=self.name).rstrip())
+            known, version = product.options, product.version
+            text = effective_config.render(resolved, completed, known, command=self.name, version=version)
+            say(text.rstrip())
             return exit_status.OK
         logs.configure(completed.general)
         for warning in completed.warnings:
@@ -65,7 +69,7 @@ class ServerCommand:
 
 
 def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether to print the configuration instead of serving, and the other arguments. Raises OptionsError."""
+    """Returns whether to print the configuration instead of serving, and the other arguments. Raises OptionsError."""
     texts = [argument.partition("=") for argument in arguments]
     try:
         found = [BOOLEAN.parse(value if equals else "true") for name, equals, value in texts if name == _PRINT_CONFIG]
@@ -76,29 +80,28 @@ def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     ]
 
 
-def wanted(completed: CompletedOptions) -> CertificateRequest:
-    """The certificates that a server needs. In aggregated mode clients know what to verify it by from the host."""
-    serving = completed.serving
+def certificate_request(completed: CompletedOptions) -> CertificateRequest:
+    """The certificates that a server needs. In aggregated mode the host cluster knows what verifies the server."""
+    serving, own = completed.serving, None
+    if not completed.makes_serving_certificate:
+        own = OwnCertificate(
+            certificate=completed.serving_certificate, key=completed.serving_key, authorities=completed.server_ca_file
+        )
     return CertificateRequest(
         program=completed.program,
         layout=completed.layout,
         server_url=completed.server_url,
         names=provision.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),
         further_names=provision.normal_names(*serving.tls_san),
-        own=None if completed.makes_serving_certificate else _own_certificate(completed),
+        own=own,
         administrator=completed.generate_admin,
         server_ca=completed.host is None,
     )
 
 
-def _own_certificate(completed: CompletedOptions) -> OwnCertificate:
-    return OwnCertificate(
-        certificate=completed.serving_certificate, key=completed.serving_key, authorities=completed.server_ca_file
-    )
-
-
-def tell(ensured: ProvisionResult) -> None:
-    if ensured.made:
-        say("Made:", *indented(ensured.made))
-    for warning in ensured.warnings:
+def print_provisioned(result: ProvisionResult) -> None:
+    """Prints the files that were made at the start, and logs the warnings."""
+    if result.made:
+        say("Made:", *indented(result.made))
+    for warning in result.warnings:
         _log.warning(warning)

@@ -16,56 +16,56 @@ from clusterregistry.cli.console import say
 if TYPE_CHECKING:
     from clusterregistry.apiserver.lifecycle import LifecycleHooks
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def _hooks(completed: CompletedOptions, product: Product) -> LifecycleHooks:
     from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
-    wanted = server.wanted(completed)
+    request = server.certificate_request(completed)
     return LifecycleHooks(
-        prepare=lambda: _prepare(wanted),
-        on_ready=lambda: _announce(completed, wanted, example=product.example),
-        renew=lambda: _renew(wanted),
+        prepare=lambda: _prepare(request),
+        on_ready=lambda: _announce(completed, request, example=product.example),
+        renew=lambda: _renew(request),
     )
 
 
-def _prepare(wanted: CertificateRequest) -> None:
-    server.tell(provision.provision(wanted))
-    for warning in provision.leftovers(wanted):
-        log.warning(warning)
+def _prepare(request: CertificateRequest) -> None:
+    server.print_provisioned(provision.provision(request))
+    for warning in provision.leftovers(request):
+        _log.warning(warning)
 
 
-def _announce(completed: CompletedOptions, wanted: CertificateRequest, *, example: str) -> None:
-    """Called when the server is ready: says so, and what to type next."""
+def _announce(completed: CompletedOptions, request: CertificateRequest, *, example: str) -> None:
+    """Prints that the server is ready, and a kubectl command to try."""
     from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
 
     try:
-        server.tell(provision.refresh_kubeconfig(wanted))
+        server.print_provisioned(provision.refresh_kubeconfig(request))
     except CertificateError as error:  # no reason to stop serving
-        log.warning("%s: %s", error, error.remedy)
-    say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access(completed, wanted)} {example}")
+        _log.warning("%s: %s", error, error.remedy)
+    say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access_flags(completed, request)} {example}")
 
 
-def _access(completed: CompletedOptions, wanted: CertificateRequest) -> str:
-    """Flags of kubectl: the administrator's kubeconfig, else what a user of the operator's has to fill in."""
+def _access_flags(completed: CompletedOptions, request: CertificateRequest) -> str:
+    """Flags of kubectl: the administrator's kubeconfig, else those that a user has to fill in."""
     layout = completed.layout
-    if wanted.administrator:
+    if request.administrator:
         return f"--kubeconfig {shlex.quote(str(layout.kubeconfig))}"
-    authority = layout.server_ca if wanted.own is not None else layout.ca_certificate
+    authority = layout.server_ca if request.own is not None else layout.ca_certificate
     place = f"--server {completed.server_url} --certificate-authority {shlex.quote(str(authority))}"
     if completed.authentication.client_ca_file is not None:
         return f"{place} --client-certificate FILE --client-key FILE"
     return f"{place} --token TOKEN"
 
 
-def _renew(wanted: CertificateRequest) -> None:
-    """While serving: makes new certificates for those that end soon, and has the kubeconfig follow them."""
-    for ensured in (provision.provision(wanted), provision.refresh_kubeconfig(wanted)):
-        for made in ensured.made:
-            log.info("made %s", made)
-        for warning in ensured.warnings:
-            log.warning(warning)
+def _renew(request: CertificateRequest) -> None:
+    """While serving: replaces certificates that expire soon, and brings the kubeconfig up to date."""
+    for result in (provision.provision(request), provision.refresh_kubeconfig(request)):
+        for made in result.made:
+            _log.info("made %s", made)
+        for warning in result.warnings:
+            _log.warning(warning)
 
 
 run = server.ServerCommand(name="standalone", aggregated=False, hooks=_hooks).run

@@ -28,7 +28,7 @@ class Document:
 
     @property
     def hash(self) -> str:
-        """The entity tag as it stands in a URL: without quotes."""
+        """The entity tag without quotes, as in a URL."""
         return self.etag.strip('"')
 
 

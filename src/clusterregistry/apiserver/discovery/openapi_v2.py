@@ -108,7 +108,7 @@ def _body(body: Body) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    # a version 2 response has one schema: the usual one, which stands first
+    # a version 2 response has one schema: the usual one, which is the first
     answered = {str(code): _response(SUCCESSES[code], names[0]) for code, names in operation.answers.items()}
     return answered | {"401": _response("Unauthorized", STATUS), "default": _response("A failure", STATUS)}
 

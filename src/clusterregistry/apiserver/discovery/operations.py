@@ -361,7 +361,7 @@ class ResourceOperations:
 
 
 def group_camel_case(group: str) -> str:
-    """``example.com`` as it stands in the id of an operation: ``ExampleCom``."""
+    """``example.com`` as in the id of an operation: ``ExampleCom``."""
     words = group.replace("-", ".").split(".")
     return "".join(word[:1].upper() + word[1:] for word in words)
 

@@ -57,7 +57,7 @@ PLAIN = Representation()
 
 def negotiate(request: Request, *, native: bool) -> Representation:
     """The first representation in the ``Accept`` header that a kind has. Raises 406."""
-    accept, user_agent = request.header("accept"), request.header("user-agent")
+    accept, user_agent = request.headers.get("accept", ""), request.headers.get("user-agent", "")
     wanted = _native_representation(accept) if native else _representation(accept)
     if wanted is None:
         raise errors.not_acceptable(NATIVE if native else ACCEPTED)
@@ -74,7 +74,7 @@ def negotiate_watch(request: Request) -> Representation:
 
 def negotiate_status(request: Request) -> Representation:
     """The representation of a Status, which is always sent and never as another kind."""
-    accept, user_agent = request.header("accept"), request.header("user-agent")
+    accept, user_agent = request.headers.get("accept", ""), request.headers.get("user-agent", "")
     plain = _status_representation(accept)
     asked = _representation(accept)
     indented = asked.pretty if asked else True  # a client that accepts nothing of ours is a person with a browser

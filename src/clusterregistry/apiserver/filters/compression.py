@@ -30,7 +30,7 @@ def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             reply = inner(request)
-            if not request.has_header(_HEADER):
+            if _HEADER not in request.headers:
                 return reply
             if not isinstance(reply, Response):
                 return handle_later(request, reply)
@@ -43,7 +43,7 @@ def filter_for() -> Filter:
             return answer
 
         async def compressed(answer: Response) -> Response:
-            answer.body = await editions.compressed(answer.body, size=answer.length)
+            answer.set_body(await editions.compressed(answer.body, size=answer.length))
             answer.headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
             return answer
 

@@ -18,7 +18,7 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            given = request.header("audit-id")
+            given = request.headers.get("audit-id")
             request.id = given if given and _is_good_id(given) else new_uid()
             reply = inner(request)
             if not isinstance(reply, Response):

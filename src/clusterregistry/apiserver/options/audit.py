@@ -1,4 +1,4 @@
-"""Options about the audit log: what there is, what is wrong with it, and what it amounts to."""
+"""Options about the audit log: the group, its mistakes, and the settings."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -78,7 +78,7 @@ def problems(options: AuditOptions) -> list[Problem]:
 
 
 def settings(options: AuditOptions) -> AuditSettings | None:
-    """For options without problems; None when nothing is to be recorded."""
+    """Returns the settings of options without problems; None without an audit log."""
     path, policy_file = options.audit_log_path, options.audit_policy_file
     if path is None:
         return None

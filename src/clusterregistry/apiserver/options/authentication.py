@@ -1,4 +1,4 @@
-"""Options about who users are."""
+"""Options about authentication."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -26,8 +26,8 @@ class AuthenticationOptions:
     token_auth_file: Path | None = option(
         None,
         kind=FILE,
-        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. What they may do is for roles to '
-        "say, such as `view` bound to a group. Read again when it changes; 10 MiB at most.",
+        help='Users with static tokens, one a line: `token,user,uid,"group1,group2"`. Roles grant rights to them, '
+        "such as `view` bound to a group. Read again when it changes; 10 MiB at most.",
         default_shown="no tokens",
         example="--token-auth-file=tokens.csv",
     )

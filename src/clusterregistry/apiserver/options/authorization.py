@@ -1,4 +1,4 @@
-"""Options about what users may do: the group, and what to warn about."""
+"""Options about authorization: the group, and its warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AuthorizationOptions:
     authorization_filtered_lists: bool = option(
         True,
         kind=BOOLEAN,
-        help="Whoever may not list or watch a collection, but may get some of its objects by their names (a role with "
+        help="A user who may not list or watch a collection, but may get some of its objects by name (a role with "
         "`resourceNames`), gets a list or watch of just these. False refuses such requests, as kube-apiserver does.",
         example="--authorization-filtered-lists=false",
     )

@@ -1,4 +1,4 @@
-"""Checks of single values that a kind cannot make from the text alone. Each answers the problems it finds."""
+"""Checks of single values that need more than the text. Each returns the problems it finds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63
 _MAX_HOST_NAME = 253
 
 MAX_CERTIFICATE_NAMES = 200
-"""Of the longest names as many fit into 64 KiB, the largest certificate that every client takes."""
+"""So many of the longest names fit into 64 KiB, the largest certificate that every client accepts."""
 
 _SHOWN = 100
-"""Characters of a wrong name that a message repeats."""
+"""Characters of a wrong name that a message shows."""
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -114,7 +114,7 @@ def directory_or_nothing(flag: str, path: Path) -> list[Problem]:
     """A directory, or a path at which one can still be made."""
     try:
         return [Problem(flag, f"{path} is not a directory")] if path.exists() and not path.is_dir() else []
-    except PermissionError:  # no mistake in the options: the start says whose it is
+    except PermissionError:  # no mistake in the options: the start reports the owner
         return []
     except OSError as error:
         return [Problem(flag, f"{path}: {os.strerror(error.errno) if error.errno else error}")]

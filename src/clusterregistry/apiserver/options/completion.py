@@ -1,13 +1,12 @@
-"""From options as given to options that a server can run with.
+"""Loads the options of a server: reads all sources, checks the values together, and derives what depends on them.
 
-``complete`` fills in what depends on the machine and on other options, checks what no single value can tell, and
-answers the only type that the server accepts: a server with unchecked options cannot be written by mistake.
+``complete`` returns the only type that the server accepts, so that a server cannot run with unchecked options.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from clusterregistry.apiserver.options import (
     audit,
     authorization,
     checks,
-    etcd,
     front_proxy,
     host_cluster,
     limits,
     oidc,
+    storage,
     webhooks,
 )
 from clusterregistry.apiserver.options.audit import AuditOptions
@@ -40,15 +39,18 @@ from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
+from clusterregistry.cli.options import sources
+from clusterregistry.cli.options.field import OptionSet
 from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem, nearest
+from clusterregistry.cli.options.sources import Resolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedOptions:
     """Options that were checked together. Only ``complete`` makes them.
 
-    The groups hold what was given (with ``anonymous_auth`` and the modes as they take effect); the fields after them
+    The groups hold the values as given (``anonymous_auth`` and the modes as they take effect); the fields after them
     are derived: use these for files and addresses.
     """
 
@@ -64,11 +66,11 @@ class CompletedOptions:
     webhooks: WebhookOptions
     features: FeatureOptions
     product: Any
-    """The product's own group, None when it has none."""
+    """The product's own group; None: it has none."""
     program: str
-    """The name of the program: what it names after itself."""
+    """The name of the program, after which it names its files and itself."""
     layout: Layout
-    """Where generated files are, under the data directory and the certificate directory."""
+    """The paths of generated files, under the data directory and the certificate directory."""
     serving_certificate: Path
     """The certificate to serve with: the operator's, or the generated one."""
     serving_key: Path
@@ -81,15 +83,15 @@ class CompletedOptions:
     proxy_ca_files: tuple[Path, ...]
     """Authorities whose client certificates are those of front proxies."""
     server_url: str
-    """Where clients find this server, such as ``https://127.0.0.1:8443``."""
+    """The URL for clients, such as ``https://127.0.0.1:8443``."""
     etcd: EtcdSettings | None
-    """How to reach the etcd that keeps the objects; None: SQLite keeps them in the data directory."""
+    """How to reach the etcd that stores the objects; None: SQLite stores them in the data directory."""
     audit_settings: AuditSettings | None
-    """What to record of requests, and where; None: nothing is recorded."""
+    """What the audit log records, and where; None: no audit log."""
     host: HostCluster | None
-    """The host cluster of aggregated mode; None: this server is on its own."""
+    """The host cluster of aggregated mode; None: standalone."""
     warnings: tuple[str, ...]
-    """What the operator should hear although it is no mistake."""
+    """Warnings for the operator about options that are no mistake."""
 
     @property
     def data_dir(self) -> Path:
@@ -97,8 +99,53 @@ class CompletedOptions:
 
     @property
     def makes_serving_certificate(self) -> bool:
-        """False when the operator brings a serving certificate."""
+        """False when the operator provides a serving certificate."""
         return self.serving.tls_cert_file is None
+
+
+def load(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    options: OptionSet[Options],
+    aggregated: bool = False,
+) -> CompletedOptions:
+    """Reads and checks the options of a command line, an environment and a file. Raises OptionsError."""
+    return load_with_sources(arguments, environ, aggregated=aggregated, options=options)[1]
+
+
+def load_with_sources(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    options: OptionSet[Options],
+    aggregated: bool = False,
+) -> tuple[Resolved[Options], CompletedOptions]:
+    """Does the same as ``load``, and returns also which source gave each value.
+
+    Raises OptionsError with every mistake: values that could be read are checked although others could not, so that
+    an operator corrects a command line once.
+    """
+    defaults = host_cluster.DEFAULTS if aggregated else None
+    resolved = resolve(arguments, environ, defaults=defaults, options=options)
+    try:
+        completed = complete(resolved.options, environ, program=options.program, aggregated=aggregated)
+    except OptionsError as error:
+        raise OptionsError((*resolved.problems, *error.problems)) from None
+    if resolved.problems:
+        raise OptionsError(resolved.problems)
+    return resolved, completed
+
+
+def resolve(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    options: OptionSet[Options],
+) -> Resolved[Options]:
+    """Reads the options without checking them together. Never raises."""
+    return sources.resolve(options, sources.read_flags(options, arguments), environ, defaults=defaults)
 
 
 def complete(
@@ -161,19 +208,19 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None, *, pr
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
         server_ca_file=_absolute(serving.tls_ca_file) if serving.tls_ca_file else None,
         generate_admin=generate_admin,
-        # Without an administrator, or where the host cluster knows users, the generated CA is no authority of users.
+        # Without an administrator, or in aggregated mode, the generated CA signs no client certificates.
         client_ca_files=(
             *((layout.ca_certificate,) if generate_admin else ()),
             *((_absolute(client_ca),) if client_ca else ()),
         ),
         proxy_ca_files=(_absolute(proxy_ca),) if proxy_ca else (),
         server_url=_server_url(serving),
-        etcd=etcd.settings(options.storage),
+        etcd=storage.etcd_settings(options.storage),
         audit_settings=audit.settings(options.audit),
         host=host,
         warnings=(
             *warnings,
-            *_nobody_warning(options, host),
+            *_no_user_warning(options, host),
             *authorization.warnings(options.authorization, bind_address=serving.bind_address),
             *oidc.warnings(options.oidc),
             *host_cluster.warnings(host, proxy_ca),
@@ -209,13 +256,13 @@ def _name_problems(serving: ServingOptions) -> list[Problem]:
 
 
 def _generates_admin(options: Options) -> bool:
-    """With both authorities from the operator there are users, and no need for an administrator of ours."""
+    """An operator who provides both authorities has users, and needs no generated administrator."""
     if options.serving.generate_admin is not None:
         return options.serving.generate_admin
     return options.authentication.client_ca_file is None or options.serving.tls_cert_file is None
 
 
-def _nobody_warning(options: Options, host: HostCluster | None) -> tuple[str, ...]:
+def _no_user_warning(options: Options, host: HostCluster | None) -> tuple[str, ...]:
     ways = (
         options.authentication.client_ca_file,
         options.authentication.token_auth_file,
@@ -225,7 +272,7 @@ def _nobody_warning(options: Options, host: HostCluster | None) -> tuple[str, ..
     )
     if host is not None or _generates_admin(options) or any(ways):
         return ()
-    why = "no user can sign in: --generate-admin is false, and nothing else says who users are"
+    why = "no user can sign in: --generate-admin is false, and no other option defines users"
     return (f"{why}. Give --client-ca-file, --token-auth-file or --oidc-issuer-url",)
 
 
@@ -245,7 +292,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems += _mode_problems(options.authorization.authorization_mode)
     problems += oidc.problems(options.oidc)
     problems += webhooks.problems(options.webhooks, options.authorization)
-    problems += etcd.problems(options.storage)
+    problems += storage.problems(options.storage)
     problems += limits.problems(options.limits)
     problems += audit.problems(options.audit)
     if not options.storage.watch_cache:
@@ -269,7 +316,7 @@ def _mode_problems(named: tuple[str, ...]) -> list[Problem]:
 
 
 def _without_needless_anonymity(options: Options) -> tuple[AuthenticationOptions, tuple[str, ...]]:
-    """As kube-apiserver does: nobody gets everything without so much as a name."""
+    """As kube-apiserver does: with AlwaysAllow anonymous requests are refused."""
     authentication = options.authentication
     if not authentication.anonymous_auth or modes.ALWAYS_ALLOW not in options.authorization.authorization_mode:
         return authentication, ()
@@ -294,7 +341,7 @@ def _layout(data_dir: Path, cert_dir: Path | None) -> Layout:
 
 
 def _absolute(path: Path) -> Path:
-    """Independent of the working directory, links left as they are."""
+    """Returns a path independent of the working directory; symbolic links stay as they are."""
     return path if path.is_absolute() else Path.cwd() / path
 
 

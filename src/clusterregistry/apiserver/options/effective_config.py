@@ -1,6 +1,6 @@
-"""The configuration in effect as a YAML file that ``--config`` takes, with where each value comes from.
+"""Renders the configuration in effect as a YAML file that ``--config`` takes, with the source of each value.
 
-It holds what options hold: names of files and never what is in them.
+The file holds the values of options: names of files, never their content.
 """
 
 from __future__ import annotations
@@ -9,27 +9,32 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clusterregistry import __version__
-from clusterregistry.apiserver.options import scope
 from clusterregistry.apiserver.options.completion import CompletedOptions
-from clusterregistry.apiserver.options.groups import OptionSet
-from clusterregistry.apiserver.options.resolution import Resolved
-from clusterregistry.cli.options.field import Option
+from clusterregistry.apiserver.options.groups import Options, by_group
+from clusterregistry.cli.options.field import Option, OptionSet
+from clusterregistry.cli.options.sources import Resolved
 
 _PLAIN = re.compile(r"(?!null$)[A-Za-z0-9/_.][A-Za-z0-9/_.-]*", re.ASCII)
-"""Values that mean the same to every reader of YAML without quotes. All others get quotes."""
+"""Values that every YAML parser reads as text without quotes. All others get quotes."""
 
 _COLUMN = 44
 
 
-def render(resolved: Resolved, completed: CompletedOptions, known: OptionSet, *, command: str) -> str:
-    """The whole file. ``resolved`` is what was given, ``completed`` what became of it."""
+def render(
+    resolved: Resolved[Options],
+    completed: CompletedOptions,
+    known: OptionSet[Options],
+    *,
+    command: str,
+    version: str,
+) -> str:
+    """Renders the whole file. ``resolved`` are the values as given, ``completed`` those in effect."""
     in_effect = _in_effect(completed)
     lines = [
-        f"# The configuration in effect for `{known.program} {command}` (v{__version__}); --config takes this file.",
+        f"# The configuration in effect for `{known.program} {command}` (v{version}); --config takes this file.",
         "# Behind each value stands where it comes from. What is commented out is not set.",
     ]
-    for name, options in scope.by_group(known, aggregated=completed.host is not None).items():
+    for name, options in by_group(known, aggregated=completed.host is not None).items():
         group = getattr(resolved.options, name)
         lines += ["", f"# {known.title(name)}"]
         lines += [
@@ -56,7 +61,7 @@ def _line(option: Option, value: Any, source: str, in_effect: str) -> str:
 
 
 def _written(option: Option, value: Any) -> str:
-    """The value in YAML; ``""`` for what is not set."""
+    """Returns the value in YAML; ``""`` for a value that is not set."""
     if value is None:
         return ""
     if isinstance(value, tuple):
@@ -67,7 +72,7 @@ def _written(option: Option, value: Any) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML, on one line whatever is in it."""
+    """Returns a text as YAML, on one line whatever it holds."""
     if _PLAIN.fullmatch(text):
         return text
     return '"' + "".join(_escaped(character) for character in text) + '"'
@@ -87,7 +92,7 @@ def _comment(text: str) -> str:
 
 
 def _in_effect(completed: CompletedOptions) -> Mapping[str, str]:
-    """By field: what is used, where that is another value than the one that is written."""
+    """Returns by field the value in effect, where it is another one than the option holds."""
     serving, storage = completed.serving, completed.storage
     found = {
         "data_dir": "" if storage.data_dir else str(completed.data_dir),

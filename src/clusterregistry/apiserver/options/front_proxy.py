@@ -1,4 +1,4 @@
-"""Options about a proxy in front that has authenticated its clients already, with kube-apiserver's names."""
+"""Options about an authenticating proxy in front of the server, with kube-apiserver's names."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -23,8 +23,8 @@ class FrontProxyOptions:
     requestheader_client_ca_file: Path | None = option(
         None,
         kind=FILE,
-        help="Certificate authorities, PEM, of front proxies: a client with one of their certificates may say in "
-        "headers whom it speaks for. Headers of all others are ignored. Read again when it changes.",
+        help="Certificate authorities, PEM, of front proxies: a client with one of their certificates may name "
+        "the user in headers. Such headers of other clients are ignored. Read again when it changes.",
         default_shown="no front proxy",
         example="--requestheader-client-ca-file=/etc/kubernetes/pki/front-proxy-ca.crt",
     )
@@ -61,7 +61,7 @@ _DEFAULTS = FrontProxyOptions()
 
 
 def problems(options: FrontProxyOptions, *, client_ca_file: Path | None) -> list[Problem]:
-    """What is wrong with them together. A mistake here could make anybody anybody."""
+    """Returns every mistake in the group. A mistake here could let any client act as any user."""
     authorities = options.requestheader_client_ca_file
     if authorities is None:
         return _without_authorities(options)
@@ -77,7 +77,7 @@ def problems(options: FrontProxyOptions, *, client_ca_file: Path | None) -> list
 def _without_authorities(options: FrontProxyOptions) -> list[Problem]:
     if options == _DEFAULTS:
         return []
-    return [Problem("", f"options for a front proxy were given without {_CA_FLAG}, which says whom to believe")]
+    return [Problem("", f"options for a front proxy were given without {_CA_FLAG}, which names the trusted proxies")]
 
 
 def _name_problems(options: FrontProxyOptions) -> list[Problem]:
@@ -98,5 +98,5 @@ def _name_problems(options: FrontProxyOptions) -> list[Problem]:
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
-    except OSError:  # one of them is not there, which others say
+    except OSError:  # one of them is missing: reported elsewhere
         return False

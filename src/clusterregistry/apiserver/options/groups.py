@@ -1,9 +1,9 @@
-"""All options together: their values (``Options``), and what a program knows of them (``OptionSet``)."""
+"""All options of the server together, their index, and which of them a command takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
 from clusterregistry.apiserver.options.audit import AuditOptions
@@ -11,19 +11,23 @@ from clusterregistry.apiserver.options.authentication import AuthenticationOptio
 from clusterregistry.apiserver.options.authorization import AuthorizationOptions
 from clusterregistry.apiserver.options.features import FeatureOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
-from clusterregistry.apiserver.options.host_cluster import HostClusterOptions
+from clusterregistry.apiserver.options.host_cluster import OURS, HostClusterOptions
 from clusterregistry.apiserver.options.limits import LimitOptions
 from clusterregistry.apiserver.options.oidc import OIDCOptions
 from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.options.storage import StorageOptions
+from clusterregistry.apiserver.options.vocabulary import VOCABULARY
 from clusterregistry.apiserver.options.webhooks import WebhookOptions
-from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.field import Option, OptionSet
 from clusterregistry.cli.options.general import GeneralOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options as given: each value parsed, none looked at together with another. See ``completing``."""
+    """The options as given: each value parsed, none checked together with another; see ``completion``.
+
+    The order is that of --help and of the reference: what a newcomer needs first comes first.
+    """
 
     general: GeneralOptions = field(default_factory=GeneralOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
@@ -36,82 +40,50 @@ class Options:
     webhooks: WebhookOptions = field(default_factory=WebhookOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     features: FeatureOptions = field(default_factory=FeatureOptions)
-    product: Any = None
-    """The product's own group, None when it has none."""
     host_cluster: HostClusterOptions = field(default_factory=HostClusterOptions)
+    product: Any = None
+    """The product's own group; None: it has none."""
 
 
-# The order of --help and of the reference: what a newcomer needs first comes first.
-_GROUPS: dict[str, type[Any]] = {
-    "general": GeneralOptions,
-    "storage": StorageOptions,
-    "serving": ServingOptions,
-    "authentication": AuthenticationOptions,
-    "front_proxy": FrontProxyOptions,
-    "authorization": AuthorizationOptions,
-    "limits": LimitOptions,
-    "oidc": OIDCOptions,
-    "webhooks": WebhookOptions,
-    "audit": AuditOptions,
-    "features": FeatureOptions,
-    "host_cluster": HostClusterOptions,
-}
+def option_set(
+    program: str, *, own: type[Any] | None = None, defaults: Mapping[str, Any] | None = None
+) -> OptionSet[Options]:
+    """Makes the options of a server program: those of every server, and the product's ``own`` group.
+
+    ``defaults`` are values by field that differ from those of every server.
+    """
+    environment_prefix = program.upper().replace("-", "_") + "_"
+    return OptionSet(
+        shape=Options if own is None else _with_group(own),
+        program=program,
+        defaults=defaults or {},
+        environment_prefix=environment_prefix,
+        # Where tools/programs.py keeps its downloads; a developer may have it set while running a server.
+        not_options=frozenset({f"{environment_prefix}CACHE"}),
+        command_line_only=("help", "print-config"),
+        vocabulary=VOCABULARY,
+    )
 
 
-_PROGRAM = "PROGRAM"
-"""Stands for the name of the program in the help, the defaults and the examples of options."""
+def _with_group(own: type[Any]) -> type[Options]:
+    product = ("product", own, field(default_factory=own))
+    return make_dataclass("Options", [product], bases=(Options,), frozen=True, kw_only=True)
 
 
-class OptionSet:
-    """The options of one program: those of every server, and the product's own group.
+LEFT_TO_THE_HOST = ("authentication", "authorization", "oidc", "webhooks")
+"""Groups of which aggregated mode takes only what ``host_cluster.OURS`` names."""
 
-    ``own`` is a dataclass of options, ``defaults`` are values by field that differ from those of every server.
+
+def by_group(known: OptionSet[Options], *, aggregated: bool) -> dict[str, list[Option]]:
+    """Returns the options that a command takes, in the order of --help. Groups without any are left out.
+
+    `standalone` knows users itself, `aggregated` leaves them to the host cluster.
     """
 
-    def __init__(
-        self, program: str, *, own: type[Any] | None = None, defaults: Mapping[str, Any] | None = None
-    ) -> None:
-        self.program = program
-        self.environment_prefix = program.upper().replace("-", "_") + "_"
-        self.defaults = dict(defaults or {})
-        self._groups = {name: group for name, group in {**_GROUPS, "product": own}.items() if group is not None}
-        self.by_group = {
-            name: [self._named(each) for each in options_of(group)] for name, group in self._groups.items()
-        }
-        self.by_flag = {each.flag: each for group in self.by_group.values() for each in group}
+    def is_taken(group: str, option: Option) -> bool:
+        if not aggregated:
+            return group != "host_cluster"
+        return group not in LEFT_TO_THE_HOST or option.field in OURS
 
-    def _named(self, option: Option) -> Option:
-        details = option.details
-        return replace(
-            option,
-            variable=self.variable_of(option.flag),
-            default=self.defaults.get(option.field, option.default),
-            details=replace(
-                details,
-                help=self.names_program(details.help),
-                default_shown=self.names_program(details.default_shown),
-                example=self.names_program(details.example),
-            ),
-        )
-
-    def names_program(self, text: str) -> str:
-        """``text`` with the name of the program in the place of ``PROGRAM``."""
-        return text.replace(_PROGRAM, self.program)
-
-    def variable_of(self, flag: str) -> str:
-        """The environment variable of a flag."""
-        return self.environment_prefix + flag.upper().replace("-", "_")
-
-    def title(self, name: str) -> str:
-        """A group's heading, from the first line of its docstring."""
-        return self.names_program((self._groups[name].__doc__ or name).splitlines()[0].rstrip("."))
-
-    def options(self, values: Mapping[str, Any]) -> Options:
-        """The groups with these values, by field; all others have their defaults."""
-        given = {**self.defaults, **values}
-        return Options(
-            **{
-                name: self._groups[name](**{each.field: given[each.field] for each in members if each.field in given})
-                for name, members in self.by_group.items()
-            }
-        )
+    taken = {name: [each for each in options if is_taken(name, each)] for name, options in known.by_group.items()}
+    return {name: options for name, options in taken.items() if options}

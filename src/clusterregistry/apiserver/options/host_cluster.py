@@ -1,4 +1,4 @@
-"""Options about the host cluster of aggregated mode: the group, what is wrong with it, and what follows from it."""
+"""Options about the host cluster of aggregated mode: the group, its mistakes, and the settings."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULTS: Mapping[str, Any] = {
     "authorization_webhook_cache_authorized_ttl": 10.0,
     "authorization_webhook_cache_unauthorized_ttl": 10.0,
 }
-"""What is different in aggregated mode when nobody says anything: the figures of kube-apiserver's extensions."""
+"""The defaults that differ in aggregated mode: those of kube-apiserver's extension servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +38,23 @@ class HostClusterOptions:
     authentication_kubeconfig: Path | None = option(
         None,
         kind=FILE,
-        help="The same for authentication: who users are is asked with it, and front proxies are read with it.",
+        help="The same for authentication: token reviews are sent with it, and the authorities are read with it.",
         default_shown="as --kubeconfig",
         example="--authentication-kubeconfig=/etc/PROGRAM/authentication.kubeconfig",
     )
     authorization_kubeconfig: Path | None = option(
         None,
         kind=FILE,
-        help="The same for authorization: what users may do is asked with it.",
+        help="The same for authorization: access reviews are sent with it.",
         default_shown="as --kubeconfig",
         example="--authorization-kubeconfig=/etc/PROGRAM/authorization.kubeconfig",
     )
     authentication_skip_lookup: bool = option(
         False,
         kind=BOOLEAN,
-        help="Whether to leave the configmap kube-system/extension-apiserver-authentication alone: only the "
+        help="Whether to ignore the configmap kube-system/extension-apiserver-authentication: only the "
         "authorities of --client-ca-file and --requestheader-client-ca-file count then. Without it, each of these two "
-        "flags stands in for its part of the configmap.",
+        "flags replaces its part of the configmap.",
         example="--authentication-skip-lookup --requestheader-client-ca-file=/etc/kubernetes/pki/front-proxy-ca.crt",
     )
 
@@ -66,9 +66,9 @@ class HostCluster:
     authentication: Access
     authorization: Access
     reads_client_cas: bool
-    """Whether the host cluster says whose certificates are users'."""
+    """Whether the host cluster names the authorities of client certificates."""
     reads_front_proxies: bool
-    """Whether it says whose certificates are front proxies', and how these speak."""
+    """Whether it names the authorities of front proxies, and their headers."""
 
     @property
     def reads_configmap(self) -> bool:
@@ -82,7 +82,7 @@ def settings(
     client_ca_file: Path | None,
     proxy_ca_file: Path | None,
 ) -> HostCluster | None:
-    """None when nothing says how to reach the host cluster; see ``problems``."""
+    """Returns how to reach the host cluster; None when no option says so, see ``problems``."""
     pod, looks = in_cluster(environ), not options.authentication_skip_lookup
     authentication = options.authentication_kubeconfig or options.kubeconfig or pod
     authorization = options.authorization_kubeconfig or options.kubeconfig or pod
@@ -97,7 +97,7 @@ def settings(
 
 
 def problems(options: HostClusterOptions, host: HostCluster | None) -> list[Problem]:
-    """Everything that is wrong with them in aggregated mode."""
+    """Returns every mistake in the group in aggregated mode."""
     found = checks.readable_file("--kubeconfig", options.kubeconfig)
     found += checks.readable_file("--authentication-kubeconfig", options.authentication_kubeconfig)
     found += checks.readable_file("--authorization-kubeconfig", options.authorization_kubeconfig)
@@ -109,28 +109,28 @@ def problems(options: HostClusterOptions, host: HostCluster | None) -> list[Prob
 def warnings(host: HostCluster | None, proxy_ca_file: Path | None) -> tuple[str, ...]:
     if host is None or host.reads_front_proxies or proxy_ca_file is not None:
         return ()
-    why = "no front proxy is trusted: nobody is known who comes through kube-apiserver"
+    why = "no front proxy is trusted: users who come through kube-apiserver are not known"
     return (f"{why}. Give --requestheader-client-ca-file, or leave --authentication-skip-lookup out",)
 
 
 OURS = frozenset({"client_ca_file", "anonymous_auth", "authorization_filtered_lists", "api_audiences", *DEFAULTS})
-"""What of authentication and authorization is decided here also in aggregated mode."""
+"""The options of authentication and authorization that aggregated mode takes too."""
 
 
 def left_to_the_host(groups: Iterable[Any]) -> list[Problem]:
-    """In aggregated mode the host cluster knows users and their rights: whatever says something else is refused."""
+    """Refuses the options of standalone mode: in aggregated mode the host cluster knows users and their rights."""
     why = "is only for `standalone`: here the host cluster says who users are and what they may do"
     return [problem for group in groups for problem in _given(group, why, except_for=OURS)]
 
 
 def misplaced(options: HostClusterOptions) -> list[Problem]:
-    """What was given to a server that is on its own."""
+    """Refuses the options of aggregated mode in standalone mode."""
     own = "the kubeconfig for this server is written to DATA_DIR/admin.kubeconfig"
     return list(_given(options, f"is only for `aggregated`: there is no host cluster here, and {own}"))
 
 
 def _given(group: Any, why: str, *, except_for: frozenset[str] = frozenset()) -> Iterator[Problem]:
-    """A problem for every option of a group that was given and would be ignored."""
+    """Yields a problem for every option of a group that was given and would be ignored."""
     for each in options_of(type(group)):
         if each.field not in except_for and getattr(group, each.field) != each.default:
             yield Problem(f"--{each.flag}", why)

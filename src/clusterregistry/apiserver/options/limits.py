@@ -1,4 +1,4 @@
-"""Options about how much work is accepted at once."""
+"""Options about limits: the group, and its mistakes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class LimitOptions:
     max_connections: int = option(
         10_000,
         kind=INTEGER,
-        help="How many connections may be open at once, each with a file descriptor and about 50 KiB of memory. Who "
-        "comes when there are so many is closed at once. One address cannot take the last tenth.",
+        help="How many connections may be open at once, each with a file descriptor and about 50 KiB of memory. A "
+        "further connection is closed at once. One address cannot take the last tenth.",
         example="--max-connections=2000",
     )
 
 
 def problems(options: LimitOptions) -> list[Problem]:
-    """Everything that is wrong with them."""
+    """Returns every mistake in the group."""
     named = {
         "--max-requests-inflight": options.max_requests_inflight,
         "--max-mutating-requests-inflight": options.max_mutating_requests_inflight,

@@ -1,4 +1,4 @@
-"""Options about OpenID Connect: the group, what is wrong with it, what to warn about, and what it amounts to."""
+"""Options about OpenID Connect: the group, its mistakes, its warnings, and the settings."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -24,7 +24,7 @@ class OIDCOptions:
     oidc_issuer_url: str = option(
         "",
         kind=TEXT,
-        help="The issuer whose ID tokens are believed, an https URL, written exactly as the issuer writes itself. "
+        help="The issuer whose ID tokens are accepted, an https URL, written exactly as the issuer writes itself. "
         "Needs --oidc-client-id. The server starts also while the issuer is out of reach.",
         default_shown="no issuer",
         example="--oidc-issuer-url=https://login.example.com --oidc-client-id=PROGRAM",
@@ -32,7 +32,7 @@ class OIDCOptions:
     oidc_client_id: str = option(
         "",
         kind=TEXT,
-        help="Whom tokens must be meant for: their `aud` must hold it.",
+        help="The audience of tokens: their `aud` must hold it.",
         default_shown="none",
     )
     oidc_username_claim: str = option(
@@ -60,7 +60,7 @@ class OIDCOptions:
         "",
         kind=TEXT,
         help="What is put before the name of each group, so that no issuer can name groups of others. Without it, "
-        "whoever can make groups at the issuer can become an administrator here.",
+        "a user who can make groups at the issuer can become an administrator here.",
         default_shown="nothing",
         example="--oidc-groups-prefix=oidc:",
     )
@@ -87,7 +87,7 @@ class OIDCOptions:
 
 
 def settings(options: OIDCOptions) -> IssuerSettings | None:
-    """The issuer; None when there is none. For options without problems."""
+    """Returns the issuer of options without problems; None without an issuer."""
     if not options.oidc_issuer_url:
         return None
     return IssuerSettings(
@@ -103,7 +103,7 @@ def settings(options: OIDCOptions) -> IssuerSettings | None:
 
 
 def _username_prefix(options: OIDCOptions) -> str:
-    """Kube-apiserver's rule."""
+    """Returns the prefix of user names, by the rule of kube-apiserver."""
     given = options.oidc_username_prefix
     if given == _NO_PREFIX:
         return ""
@@ -111,7 +111,7 @@ def _username_prefix(options: OIDCOptions) -> str:
 
 
 def problems(options: OIDCOptions) -> list[Problem]:
-    """Everything that is wrong with them."""
+    """Returns every mistake in the group."""
     found = [] if options == OIDCOptions() else _incomplete(options)
     if options.oidc_issuer_url and not _is_issuer(options.oidc_issuer_url):
         found.append(
@@ -126,10 +126,10 @@ def problems(options: OIDCOptions) -> list[Problem]:
 
 
 def warnings(options: OIDCOptions) -> tuple[str, ...]:
-    """Also a prefix such as ``system:`` lets a group of the issuer become that of administrators."""
+    """Warns of a groups prefix such as ``system:``, by which a group of the issuer becomes that of administrators."""
     if not options.oidc_groups_claim or not MASTERS.startswith(options.oidc_groups_prefix):
         return ()
-    danger = f"whoever can make groups at {options.oidc_issuer_url} can become an administrator here"
+    danger = f"users who can make groups at {options.oidc_issuer_url} can become administrators here"
     cause = f"no prefix keeps the groups of --oidc-groups-claim apart from {MASTERS}"
     remedy = "give --oidc-groups-prefix=oidc: and bind roles to groups with that prefix"
     return (f"{danger}: {cause}. What to do: {remedy}",)

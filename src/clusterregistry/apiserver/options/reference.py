@@ -1,56 +1,11 @@
-"""Renders the options for people: ``--help`` and docs/reference/flags.md."""
+"""Renders docs/reference/flags.md from the options."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-from clusterregistry.apiserver.options.groups import OptionSet
-from clusterregistry.apiserver.options.unsupported import PLANNED
-from clusterregistry.cli.options.field import Option
-
-_INDENT = " " * 6
-
-
-def help_text(known: OptionSet, groups: Mapping[str, Sequence[Option]], width: int) -> str:
-    """All options by group, for a terminal."""
-    return "\n".join(
-        line for name, options in groups.items() for line in _group_help(known.title(name), options, width)
-    )
-
-
-def short_help(options: Iterable[Option], width: int) -> str:
-    """Some options, each with the first sentence of its help."""
-    return "\n".join(line for option in options for line in _option_help(option, _first_sentence(option), width))
-
-
-def _group_help(title: str, options: Iterable[Option], width: int) -> Iterator[str]:
-    yield f"{title}:"
-    for option in options:
-        yield from _option_help(option, option.details.help, width)
-    yield ""
-
-
-def _option_help(option: Option, text: str, width: int) -> Iterator[str]:
-    yield f"  {_signature(option)}"
-    described = f"{text} Default: {option.default_text}.".replace("`", "")
-    yield from textwrap.wrap(
-        described, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
-    )
-
-
-def _first_sentence(option: Option) -> str:
-    return re.split(r"(?<=\.) ", option.details.help, maxsplit=1)[0]
-
-
-def _signature(option: Option) -> str:
-    kind = option.details.kind
-    if kind.bare is None:
-        return f"--{option.flag}={kind.metavar}"
-    short = "-v, " if option.flag == "v" else ""
-    return f"{short}--{option.flag}[={kind.metavar}]"
-
+from clusterregistry.apiserver.options.groups import Options
+from clusterregistry.apiserver.options.vocabulary import UNSUPPORTED
+from clusterregistry.cli.options.field import OptionSet
+from clusterregistry.cli.options.help import reference_entry
 
 _HEADER = """\
 # Flags of `PROGRAM standalone` and `PROGRAM aggregated`
@@ -75,46 +30,39 @@ one needs, `--help=all` every one; `--print-config` prints the configuration in 
 takes, with where each value comes from (flag, environment, file or default), and what follows from it as comments.
 No secrets are in it, only the names of files.
 
-`PROGRAM completion bash|zsh|fish` makes a script that has the shell complete commands, flags and their values;
+`PROGRAM completion bash|zsh|fish` prints a script by which the shell completes commands, flags and their values;
 `PROGRAM completion --help` says where to put it.
 """
 
 _FOOTER = """\
 ## Not supported yet
 
-These flags are known and refused with exit status 2, so that nobody relies on what is not there:
+These flags are known and refused with exit status 2, so that an operator does not rely on them:
 
 """
 
 
-def markdown(known: OptionSet) -> str:
-    """The reference page."""
-    header = known.names_program(_HEADER.replace("PROGRAM_", known.environment_prefix))
-    parts = [header, *(_group_page(name, known) for name in known.by_group), _FOOTER + _planned_list()]
-    return "\n".join(parts)
+def markdown(known: OptionSet[Options]) -> str:
+    """Renders the whole page."""
+    groups = [_group_page(name, known) for name in known.groups]
+    return "\n".join((known.name_program(_HEADER), *groups, _FOOTER + _unsupported_list()))
 
 
-def _group_page(name: str, known: OptionSet) -> str:
-    return "\n".join((f"## {known.title(name)}", "", *(_option_page(option) for option in known.by_group[name])))
+def _group_page(name: str, known: OptionSet[Options]) -> str:
+    entries = (
+        reference_entry(each, remarks=[f"Environment: `{known.variable(each.flag)}`"]) for each in known.by_group[name]
+    )
+    return "\n".join((f"## {known.title(name)}", "", *entries))
 
 
-def _option_page(option: Option) -> str:
-    default = option.details.default_shown or f"`{option.default_text}`"
-    lines = [f"### `--{option.flag}`", "", *textwrap.wrap(option.details.help, 118, break_on_hyphens=False), ""]
-    lines += [f"- Value: `{option.details.kind.metavar}`", f"- Default: {default}"]
-    lines += [f"- Environment: `{option.variable}`"]
-    if option.details.example:
-        lines += [f"- Example: `{option.details.example}`"]
-    return "\n".join((*lines, ""))
-
-
-def _planned_list() -> str:
-    topics = dict.fromkeys(PLANNED.values())
+def _unsupported_list() -> str:
+    topics = dict.fromkeys(UNSUPPORTED.values())
     return "".join(
-        f"- {topic}: {', '.join(f'`--{flag}`' for flag, of in PLANNED.items() if of == topic)}\n" for topic in topics
+        f"- {topic}: {', '.join(f'`--{flag}`' for flag, of in UNSUPPORTED.items() if of == topic)}\n"
+        for topic in topics
     )
 
 
-def examples(known: OptionSet) -> list[str]:
-    """The example of every option that has one; a test runs them through the parser."""
-    return [option.details.example for option in known.by_flag.values() if option.details.example]
+def examples(known: OptionSet[Options]) -> list[str]:
+    """Returns the example of every option that has one; a test parses them."""
+    return [each.details.example for each in known.by_flag.values() if each.details.example]

@@ -1,4 +1,4 @@
-"""Options about the socket: where to listen, with which certificate, and for how long."""
+"""Options about serving: address, certificates, and timeouts."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -118,20 +118,20 @@ class ServingOptions:
     request_timeout: float = option(
         60.0,
         kind=DURATION,
-        help="How long a request may take, watches aside. A client that asks for more gets this.",
+        help="How long a request may take, watches aside. A longer timeout in a request is cut to this.",
         example="--request-timeout=30s",
     )
     min_request_timeout: float = option(
         1800.0,
         kind=DURATION,
         help="The least time after which the server ends a watch that names no timeout. Each watch gets a random time "
-        "from this to twice this, so that clients do not all come back at once.",
+        "from this to twice this, so that clients do not all reconnect at once.",
         example="--min-request-timeout=600",
     )
     shutdown_delay_duration: float = option(
         0.0,
         kind=DURATION,
-        help="How long the server goes on serving after it was told to stop, while /readyz already says no: time for "
-        "load balancers to look elsewhere.",
+        help="How long the server continues after the signal to stop, while /readyz already fails: time for "
+        "load balancers to use other servers.",
         example="--shutdown-delay-duration=10s",
     )

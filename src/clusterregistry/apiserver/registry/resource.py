@@ -12,7 +12,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
-from clusterregistry.apiserver.registry.strategy import Strategy
+from clusterregistry.apiserver.registry.strategy import Admission, Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
 Decode = Callable[[dict[str, Any]], list[str]]
@@ -121,6 +121,8 @@ class Resource(Definition):
     storage_version: str
     strategy: Strategy
     status_strategy: Strategy | None = None
+    admission: Admission | None = None
+    """What a write needs besides being authorized and valid."""
     default_roles: Sequence[str] = ("admin", "edit", "view")
     """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
     read_your_writes: bool = False

@@ -1,5 +1,5 @@
-"""``completion bash|zsh|fish``: scripts that have a shell complete the commands, flags and values of a program.
+"""``completion bash|zsh|fish``: scripts by which a shell completes the commands, flags and values of a program.
 
-A program is described once (``model``), from the options and commands as they are declared; each shell has a module
-that writes the description in its language. This package must not know what any command does.
+``model`` describes a program once, from its declared options and commands; each shell has a module that writes the
+description in its language. This package must not know what any command does.
 """

@@ -12,7 +12,7 @@ _{name}() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} flag='' before='' path='' words='' word i
     COMPREPLY=()
 
-    # bash cuts words at "=", unless it was told otherwise.
+    # bash cuts words at "=", unless COMP_WORDBREAKS is changed.
     if [[ $cur == = ]]; then
         flag=${{COMP_WORDS[COMP_CWORD-1]}} cur=''
     elif (( COMP_CWORD > 1 )) && [[ ${{COMP_WORDS[COMP_CWORD-1]}} == = ]]; then
@@ -45,14 +45,14 @@ _{name}() {{
             esac
         fi
         _{name}_add -W "$words" "$cur" ''
-        # A flag that needs a value ends in "=": what is typed next belongs to it.
+        # A flag that needs a value ends in "=": the value follows without a space.
         if (( ${{#COMPREPLY[@]}} == 1 )) && [[ ${{COMPREPLY[0]}} == *= ]]; then
             compopt -o nospace 2>/dev/null
         fi
     fi
 }}
 
-# _{name}_add KIND [WORDS] CURRENT PREFIX: takes over what compgen finds, whatever spaces are in it.
+# _{name}_add KIND [WORDS] CURRENT PREFIX: adds the words that compgen finds, also those with spaces.
 _{name}_add() {{
     local kind=$1 list='' found; shift
     if [[ $kind == -W ]]; then list=$1; shift; else compopt -o filenames 2>/dev/null; fi
@@ -61,7 +61,7 @@ _{name}_add() {{
     done < <(if [[ $kind == -W ]]; then compgen -W "$list" -- "$1"; else compgen "$kind" -- "$1"; fi)
 }}
 
-# _{name}_add_listed WORDS CURRENT PREFIX: words with commas between them; those that stand there already stay.
+# _{name}_add_listed WORDS CURRENT PREFIX: words with commas between them; those already typed stay.
 _{name}_add_listed() {{
     local done=''
     [[ $2 == *,* ]] && done=${{2%,*}},
@@ -103,7 +103,7 @@ def _values(name: str, flag: Flag) -> str:
 
 
 def _commands(program: Command) -> Iterator[str]:
-    """What may follow each command. Flags come only when a dash was typed: they would hide the commands."""
+    """Yields the words after each command. Flags are offered only after a dash: they would hide the commands."""
     for path, command in program.walk():
         flags = " ".join(f"{flag.spelled}=" if flag.takes_value else flag.spelled for flag in command.flags)
         below = " ".join(each.name for each in command.commands)

@@ -1,4 +1,4 @@
-"""The command itself, for any program."""
+"""The command ``completion`` of any program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterregistry.cli.program import asked_for
 _SCRIPTS: Mapping[str, Callable[[Command], str]] = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}
 
 _HELP = """\
-Makes a script that has the shell complete commands, flags, their values and names of files.
+Prints a script by which the shell completes commands, flags, their values and names of files.
 
 Usage:
   {name} completion bash|zsh|fish
@@ -39,12 +39,12 @@ For every session, from the next one on:
   mkdir -p ~/.config/fish/completions
   {name} completion fish > ~/.config/fish/completions/{name}.fish
 
-Make the script anew after an upgrade.
+Make the script again after an upgrade.
 """
 
 
 def run(arguments: Sequence[str], program: Callable[[], Command]) -> int:
-    """Prints the script for a shell, and answers the exit status."""
+    """Prints the script for a shell, and returns the exit status."""
     described = program()
     if asked_for(arguments):
         say(_HELP.format(name=described.name).rstrip())

@@ -41,7 +41,7 @@ def _lines(program: Command) -> Iterator[str]:
 
 def _flag(flag: Flag) -> str:
     spelled = f"-s {flag.name}" if len(flag.name) == 1 else f"-l {flag.name}"
-    if flag.is_boolean:  # a value is possible behind "=", and fish has no way to say so
+    if flag.is_boolean:  # a value may follow "=", and fish has no way to declare that
         return spelled
     if not flag.takes_value:
         return spelled

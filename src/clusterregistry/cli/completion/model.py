@@ -1,4 +1,4 @@
-"""What a shell has to know of a program."""
+"""Describes a program for the completion scripts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from clusterregistry.cli.options.field import Option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One flag. ``metavar`` is empty for one that stands without a value; a boolean may have one behind ``=``."""
+    """One flag. ``metavar`` is empty for a flag without a value; a boolean may have one after ``=``."""
 
     name: str
     help: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     is_list: bool = False
-    """Whether several values may stand behind each other, with commas."""
+    """Whether the value is a list with commas."""
 
     @property
     def spelled(self) -> str:
@@ -42,7 +42,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command, or the program itself. What follows it is one of its ``commands``, or a file where it takes one."""
+    """A command, or the program itself. One of its ``commands`` may follow, or a file where it takes one."""
 
     name: str
     help: str = ""
@@ -51,7 +51,7 @@ class Command:
     takes_file: bool = False
 
     def walk(self, path: str = "") -> Iterator[tuple[str, Command]]:
-        """Every command below, with its path, such as ``/storage/backup``; the program itself has an empty one."""
+        """Yields every command with its path, such as ``/storage/backup``; the path of the program is empty."""
         yield path, self
         for each in self.commands:
             yield from each.walk(f"{path}/{each.name}")
@@ -63,20 +63,20 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completion_command() -> Command:
-    """``completion`` itself, which every program has."""
+    """Returns the command ``completion``, which every program has."""
     return Command(
         name="completion",
-        help="make a script that has the shell complete commands and flags",
+        help="print a script by which the shell completes commands and flags",
         flags=(HELP,),
         commands=tuple(Command(name=shell, help=f"for {shell}", flags=(HELP,)) for shell in SHELLS),
     )
 
 
-def flag_of(option: Option, *, name: str = "", choices: tuple[str, ...] = ()) -> Flag:
-    """The flag of an option; ``choices`` are the words that a list may hold."""
+def flag_of(option: Option, *, choices: tuple[str, ...] = ()) -> Flag:
+    """Returns the flag of an option; ``choices`` are the words that a list may hold."""
     kind = option.details.kind
     return Flag(
-        name=name or option.flag,
+        name=option.flag,
         help=option.details.help,
         metavar=kind.metavar if kind.bare is None or kind.metavar == "BOOL" else "",
         choices=choices or kind.choices,
@@ -85,7 +85,7 @@ def flag_of(option: Option, *, name: str = "", choices: tuple[str, ...] = ()) ->
 
 
 def values_by_flag(program: Command) -> dict[str, Flag]:
-    """Every flag that takes a value. A name means the same wherever it stands: raises ValueError where it does not."""
+    """Returns every flag that takes a value. Raises ValueError when a name has two meanings."""
     found: dict[str, Flag] = {}
     for path, command in program.walk():
         for flag in command.flags:
@@ -98,7 +98,7 @@ def values_by_flag(program: Command) -> dict[str, Flag]:
 
 
 def summary(text: str) -> str:
-    """The beginning of a help text that fits beside a flag."""
+    """Returns the beginning of a help text that fits beside a flag."""
     sentence = text.replace("`", "").partition(". ")[0].rstrip(".")
     return sentence if len(sentence) <= _MOST_CHARACTERS else f"{sentence[: _MOST_CHARACTERS - 3].rstrip()}..."
 

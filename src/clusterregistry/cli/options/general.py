@@ -1,4 +1,4 @@
-"""Options about the options, and about what the program says."""
+"""Options that every program may have: the configuration file, and the log."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -26,8 +26,8 @@ class GeneralOptions:
     v: int = option(
         0,
         kind=VERBOSITY,
-        help="How much the log tells: 0 is for operators, 1 and more for those who look for a fault. "
-        "A bare `-v` means 1.",
+        short="v",
+        help="How detailed the log is: 0 is for operators, 1 and more for debugging. A bare `-v` means 1.",
         example="-v",
     )
     logging_format: Literal["text", "json"] = option(

@@ -1,14 +1,14 @@
-"""What is wrong with the options: collected, never raised one by one."""
+"""Problems with options, collected so that all are reported at once, and the hints for unknown names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One wrong option: where it was given, what is wrong, and what to do about it where we know."""
+    """One mistake: the place of the option, the message, and a hint where there is one."""
 
     where: str
     message: str
@@ -20,15 +20,51 @@ class Problem:
 
 
 class OptionsError(Exception):
-    """Options that cannot be used; ``problems`` names all of them."""
+    """The options cannot be used; ``problems`` lists every mistake."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """Words that users of other programs type, and flags that do not work yet: each is refused with a hint."""
+
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    """By the word of another program: the flag of ours."""
+    advice: Mapping[str, str] = field(default_factory=dict)
+    """By the word of another program: what to do, where no flag of ours does the same."""
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    """By the flag that is planned and refused today: a hint, or an empty text."""
+
+    def nearest_flag(self, typed: str, known: Iterable[str]) -> str:
+        """Returns the known flag that an unknown one probably means; ``""`` when none or several are near."""
+        word = _normalized(typed)
+        if word in self.advice:
+            return ""
+        flags = list(known)
+        candidate = self.synonyms.get(word, word)
+        return candidate if candidate in flags else nearest(word, flags)
+
+    def hint(self, typed: str, known: Iterable[str], *, shown_as: Callable[[str], str] = "--{}".format) -> str:
+        """Returns a hint for an unknown flag; ``""`` when there is none."""
+        flag = self.nearest_flag(typed, known)
+        return f"did you mean {shown_as(flag)}?" if flag else self.advice.get(_normalized(typed), "")
+
+
+def by_word(table: Mapping[str, str]) -> dict[str, str]:
+    """Turns ``{meaning: "word word"}`` into ``{word: meaning}``."""
+    return {word: meaning for meaning, words in table.items() for word in words.split()}
+
+
+def _normalized(typed: str) -> str:
+    """With dashes, as kube-apiserver reads underscores, and in lower case unless it is a single letter."""
+    return typed.replace("_", "-").lower() if len(typed) > 1 else typed
+
+
 _LONGEST_WORD = 64
-"""Characters: a longer word is no mistyped one, and to compare it would take its time."""
+"""Characters: a longer word is not a mistyped flag, and the comparison takes quadratic time."""
 
 _CHARACTERS_TO_A_MISTAKE = 5
 _MOST_MISTAKES = 3
@@ -36,11 +72,11 @@ _LEAST_PREFIX = 3
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str:
-    """The known word that was probably meant; ``""`` when none is near, or several are.
+    """Returns the known word that was probably meant; ``""`` when none is near, or several are.
 
-    Near is what has a mistake or two for its length (``secure-prot``), or leaves out words or their ends
-    (``token-file``, ``oidc-issuer``). What only shares some of its words with another option is not near:
-    ``log-format`` is no ``audit-log-format``.
+    A word is near with one or two mistakes for its length (``secure-prot``), or when it leaves out words or their
+    ends (``token-file``, ``oidc-issuer``). A word that only shares some of its parts is not near: ``log-format`` is
+    not ``audit-log-format``.
     """
     if len(wrong) > _LONGEST_WORD:
         return ""

@@ -1,7 +1,7 @@
 """Kinds of option values: how text becomes a value, and how a value is shown.
 
-Text is all that the command line, the environment and the file can give, so a kind is the one place that reads it.
-``parse`` raises ValueError with a message for people, and nothing else.
+The command line, the environment and the file all yield text; a kind is the one place that parses it. ``parse`` raises
+ValueError with a message for users, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,28 +12,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from clusterregistry.apimachinery.meta.duration import parse_duration
+
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[T]):
-    """How one kind of value is read and shown.
-
-    ``bare`` is what a flag without a value means; None when the value must follow. ``takes_next`` says whether a flag
-    that may stand bare takes the next argument for its value. ``empty_is_default``: an empty value takes back what
-    a weaker source gave. ``repeatable``: a flag that is given several times counts in all its places, and the value is
-    a tuple. ``choices`` are the words that there are, where these are few.
-    """
+    """How one kind of value is parsed and shown."""
 
     metavar: str
     parse: Callable[[str], T]
     show: Callable[[T], str] = str
     bare: str | None = None
-    takes_next: Callable[[str], bool] = lambda _: False
+    """The meaning of a flag without a value; None: a value must follow."""
+    next_is_value: Callable[[str], bool] | None = None
+    """Whether the next argument is the value of the flag; None: the rule of ``takes_next``."""
     empty_is_default: bool = False
+    """An empty value takes back the value of a weaker source."""
     repeatable: bool = False
+    """A flag that is given several times counts in all its places, and the value is a tuple."""
     choices: tuple[str, ...] = ()
+    """The words that are allowed, where these are few."""
+
+    def takes_next(self, argument: str) -> bool:
+        """Whether a flag without ``=`` takes the next argument as its value.
+
+        An argument that begins with two dashes is more likely the next flag after a forgotten value.
+        """
+        if self.next_is_value is not None:
+            return self.next_is_value(argument)
+        return self.bare is None and not argument.startswith("--")
 
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -41,7 +51,7 @@ _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def _boolean(text: str) -> bool:
-    """Go's spellings of a boolean, since flags are Go's."""
+    """Accepts Go's spellings of a boolean, since the flags have Go's syntax."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -55,32 +65,27 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _PLAIN_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST = 100 * 365 * 86400.0
 
 
 def _duration(text: str) -> float:
-    """Seconds of ``30s``, ``5m``, ``1h30m`` or of plain seconds."""
-    if _PLAIN_SECONDS.fullmatch(text):
-        return _bounded(float(text), text)
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    """Returns the seconds of a duration in Go's syntax without a sign, or of plain seconds."""
+    try:
+        seconds = float(text) if _PLAIN_SECONDS.fullmatch(text) else parse_duration(text)
+    except ValueError:
+        seconds = -1
+    if seconds < 0 or text.startswith(("+", "-")):
         raise ValueError(
             f'"{text}" is not a duration: write one like 30s, 5m or 1h30m (no sign; plain seconds will do)'
         )
-    return _bounded(sum(float(number) * _UNITS[unit] for number, unit in parts), text)
-
-
-def _bounded(seconds: float, text: str) -> float:
     if seconds > _LONGEST:
         raise ValueError(f'"{text}" is longer than a hundred years')
     return seconds
 
 
 def shown_duration(seconds: float) -> str:
-    """Seconds as Go would write them, to the nanosecond: ``1h30m0s`` without the parts that are nothing."""
+    """Returns seconds in Go's syntax, to the nanosecond, without the parts that are zero: ``1h30m``."""
     if seconds <= 0:
         return "0s"
     hours, rest = divmod(seconds, 3600)
@@ -104,7 +109,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _assignments(text: str) -> tuple[tuple[str, str], ...]:
-    """The pairs of ``name=value,other=value``."""
+    """Returns the pairs of ``name=value,other=value``."""
     pairs = [word.partition("=") for word in _words(text)]
     for name, equals, _ in pairs:
         if not name.strip() or not equals:
@@ -132,14 +137,14 @@ ASSIGNMENTS: Kind[tuple[tuple[str, str], ...]] = Kind(
     repeatable=True,
 )
 # A bare -v asks for details; a number after it says for how many.
-VERBOSITY: Kind[int] = Kind(metavar="LEVEL", parse=_integer, bare="1", takes_next=str.isdecimal)
+VERBOSITY: Kind[int] = Kind(metavar="LEVEL", parse=_integer, bare="1", next_is_value=str.isdecimal)
 FILE: Kind[Path | None] = Kind(metavar="FILE", parse=_path, show=lambda path: str(path or ""), empty_is_default=True)
-# An empty directory is a variable that was not set: the default in its place would be another registry's data.
+# An empty directory comes from a shell variable that is not set: the default would be the data of another registry.
 DIRECTORY: Kind[Path | None] = Kind(metavar="DIR", parse=_directory, show=lambda path: str(path or ""))
 
 
 def choice(*allowed: Word, later: tuple[str, ...] = ()) -> Kind[Word]:
-    """One of some words; ``later`` are words of the contract that this version does not know yet."""
+    """Makes a kind that allows some words; ``later`` are words that this version does not support yet."""
     words: dict[str, Word] = {word: word for word in allowed}
 
     def parse(text: str) -> Word:

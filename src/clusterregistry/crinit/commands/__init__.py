@@ -1,4 +1,4 @@
-"""What crinit does: one command a module, each a row of steps that tell what they did and how long it took.
+"""The commands of crinit, one a module: each is a sequence of steps that print their result and duration.
 
-Modules here decide and wait; what objects look like is in ``manifests``, and how they travel in ``host``.
+These modules decide and wait; ``manifests`` has the objects, and ``host`` calls the host cluster.
 """

@@ -1,4 +1,4 @@
-"""How clients reach the service: known at once, or waited for."""
+"""Finds the address by which clients reach the service, and waits for that of a load balancer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import NotReady
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests.services import PORT
+from clusterregistry.crinit.manifests.server import SERVICE_PORT
 from clusterregistry.crinit.settings import ServiceType, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """``names`` go into the certificate. ``from_here``: crinit may expect to reach it too."""
+    """``names`` go into the certificate. ``from_here``: this machine should reach the address too."""
 
     url: str
     names: tuple[str, ...] = ()
@@ -31,11 +31,11 @@ def wait(session: Session, settings: Settings) -> Reached:
     if settings.service_type is ServiceType.NODE_PORT:
         return _node_port(session, settings)
     host = settings.advertise_address or settings.service_host
-    return Reached(url=_url(host, PORT), names=(host,), from_here=bool(settings.advertise_address))
+    return Reached(url=_url(host, SERVICE_PORT), names=(host,), from_here=bool(settings.advertise_address))
 
 
 def known(session: Session, settings: Settings) -> tuple[str, ...]:
-    """The addresses that a load balancer has now, without waiting."""
+    """Returns the addresses of a load balancer, without waiting."""
     service = session.client.get(_path(settings)) or {}
     return _ingresses(service)
 
@@ -57,7 +57,7 @@ def _load_balancer(session: Session, settings: Settings) -> Reached:
                 evidence=diagnosis.events(session, "Service", settings.name),
             )
         outcome.text = found[0]
-    return Reached(url=_url(found[0], PORT), names=found)
+    return Reached(url=_url(found[0], SERVICE_PORT), names=found)
 
 
 def _ingresses(service: dict[str, Any]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _node_port(session: Session, settings: Settings) -> Reached:
 
 
 def node_addresses(nodes: list[dict[str, Any]]) -> tuple[str, ...]:
-    """All of them, those that are reached from outside first."""
+    """Returns all addresses of the nodes, external ones first."""
     listed = [each for node in nodes for each in (node.get("status") or {}).get("addresses") or []]
     return tuple(
         dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Applies manifests one by one, and never takes over what somebody else made."""
+"""Applies manifests one by one, and never takes over objects that crinit did not make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_B
 
 
 def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
-    """Creates the object or makes it as the manifest says. Raises HostError, or OperatorError when it is not ours."""
+    """Creates or updates an object. Raises HostError, or OperatorError when crinit did not make the object."""
     shown = shown_as(manifest)
     with progress.step(shown) as outcome:
         before = client.get(path_to(manifest))
@@ -32,15 +32,15 @@ def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
 
 
 def _create_first(client: Client, manifest: Manifest) -> None:
-    """Two runs at once must not make two authorities: the second one may not apply its own over the first."""
+    """Two runs at once must not make two authorities: the second must not overwrite the first."""
     try:
         client.create(manifest)
     except HostError as error:
         if error.status != CONFLICT:
             raise
         raise OperatorError(
-            f"{shown_as(manifest)} was made by somebody else at the same moment",
-            remedy="run the same command again: it takes what is there",
+            f"{shown_as(manifest)} was made by another run at the same time",
+            remedy="run the same command again: it uses the existing one",
         ) from None
 
 
@@ -51,10 +51,10 @@ def shown_as(manifest: Manifest) -> str:
 
 
 def require_ours(found: Manifest, manifest: Manifest) -> None:
-    """Ours is what carries our label, and the name of the same registry where the manifest names one."""
+    """Raises OperatorError unless the object has our label, and the registry of the manifest where it names one."""
     labels, wanted = found["metadata"].get("labels") or {}, manifest["metadata"]["labels"]
     if not is_ours(found) or labels.get(INSTANCE) != wanted.get(INSTANCE):
-        maker = labels.get(MANAGED_BY) or "somebody else"
+        maker = labels.get(MANAGED_BY) or "something else"
         raise OperatorError(
             f"{shown_as(manifest)} is there already, and {maker} made it, not crinit for this registry",
             remedy="choose another name or namespace, or remove that object first",
@@ -62,7 +62,7 @@ def require_ours(found: Manifest, manifest: Manifest) -> None:
 
 
 def require_staying(found: Manifest, manifest: Manifest) -> None:
-    """What is on its way out would take everything with it that is applied now."""
+    """Raises OperatorError for an object that is being deleted: changes to it would be lost."""
     if found["metadata"].get("deletionTimestamp"):
         raise OperatorError(
             f"{shown_as(manifest)} is being deleted",

@@ -1,4 +1,4 @@
-"""``delete``: removes what ``init`` made, found by its labels, and nothing else. May be run again."""
+"""``delete``: removes the objects that ``init`` made, found by their labels. Idempotent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from clusterregistry.crinit.commands import apply
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests import apiservices
-from clusterregistry.crinit.manifests.accounts import KUBE_SYSTEM, RBAC
+from clusterregistry.crinit.manifests.access import API_SERVICE, KUBE_SYSTEM, RBAC
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, PART
 
 _SERVING = (
@@ -23,7 +22,7 @@ _SERVING = (
 )
 _DATA = (("v1", "PersistentVolumeClaim"), ("v1", "Secret"))
 _RECORD = (("v1", "ConfigMap"),)
-"""Last: a run that was interrupted finds the rest again by it."""
+"""Deleted last: an interrupted run finds the other objects by it."""
 
 _OCCUPANTS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"),
               ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"))  # fmt: skip
@@ -31,7 +30,7 @@ _IN_EVERY_NAMESPACE = "kube-root-ca.crt"
 
 
 def run(session: Session, *, keep_data: bool, dry_run: bool) -> None:
-    """Raises HostError; what is gone already is no error."""
+    """Raises HostError; a missing object is no error."""
     answers.require_cluster(session.client)
     kinds = _SERVING if keep_data else (*_SERVING, *_DATA, *_RECORD)
     found = [*_cluster_wide(session), *_in_namespace(session, kinds)]
@@ -45,7 +44,7 @@ def run(session: Session, *, keep_data: bool, dry_run: bool) -> None:
     if not dry_run:
         if not keep_data:
             _namespace(session)
-        _forget(session)
+        _remove_context(session)
 
 
 def _delete(session: Session, path: str, shown: str) -> None:
@@ -54,11 +53,11 @@ def _delete(session: Session, path: str, shown: str) -> None:
 
 
 def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
-    """By exact names, since no label has the namespace; the APIService first, so that no more requests come."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
+    """Finds objects by exact names, since no label has the namespace; the APIService first, to end the requests."""
+    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
     found = session.client.get(path)
     if found is not None and apply.is_ours(found) and _is_for(session, found):
-        yield path, f"APIService {apiservices.NAME}"
+        yield path, f"APIService {API_SERVICE}"
     prefix = f"{PART}-{session.namespace}-{session.name}"
     bindings = (
         ("ClusterRoleBinding", "", f"{prefix}-auth-delegator"),
@@ -86,7 +85,7 @@ def _in_namespace(session: Session, kinds: tuple[tuple[str, str], ...]) -> Itera
 
 
 def _namespace(session: Session) -> None:
-    """Goes when crinit made it and nobody else has anything in it."""
+    """Deletes the namespace if crinit made it and nothing else is in it."""
     path = path_of("v1", "Namespace", name=session.namespace)
     found = session.client.get(path)
     if found is None or not apply.is_ours(found):
@@ -109,6 +108,6 @@ def _others(session: Session) -> list[str]:
     return found
 
 
-def _forget(session: Session) -> None:
+def _remove_context(session: Session) -> None:
     with session.progress.step(f"Context {session.name} in {session.kubeconfig}") as outcome:
         outcome.text = "removed" if kubeconfig_files.remove(session.kubeconfig, session.name) else "was not there"

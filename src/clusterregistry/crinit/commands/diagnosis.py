@@ -1,4 +1,4 @@
-"""Why pods do not come up: what the host cluster says of them. Best effort: a question that fails is left out."""
+"""Collects from the host cluster why pods do not start. Best effort: a request that fails is left out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE
-from clusterregistry.crinit.manifests.workloads import CONTAINER
+from clusterregistry.crinit.manifests.server import CONTAINER
 
 _LAST = 10
 _LOG_LINES = "20"
 HOPELESS = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
-"""Reasons of waiting containers that do not go away by themselves; a first ErrImagePull may."""
+"""Reasons of waiting containers that do not resolve themselves; a first ErrImagePull may."""
 
 _OFTEN_ENOUGH = 4
-"""A container that has ended so many times has had more than a minute for what may come late."""
+"""Restarts after which waiting ends: they take more than a minute, enough for late dependencies."""
 
 
 def pods(session: Session, component: str) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def pods(session: Session, component: str) -> list[dict[str, Any]]:
 
 
 def current(found: list[dict[str, Any]], workload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pods that run what the workload says now. Those of a former run, which failed, are about to go."""
+    """Returns the pods with the current template of the workload; older ones are about to be deleted."""
     wanted = _runs(((workload.get("spec") or {}).get("template") or {}).get("spec") or {})
     return [
         pod for pod in found if _runs(pod.get("spec") or {}) == wanted and not pod["metadata"].get("deletionTimestamp")
@@ -39,7 +39,7 @@ def _runs(spec: Mapping[str, Any]) -> list[Any]:
 
 
 def hopeless(found: list[dict[str, Any]]) -> str:
-    """Why waiting is of no use; empty while there is hope."""
+    """Returns why further waiting is useless; empty while pods may still start."""
     statuses = [status for pod in found for status in _statuses(pod)]
     return next((reason for status in statuses if (reason := _stuck(status) or _crashing(status))), "")
 
@@ -61,13 +61,13 @@ def _crashing(status: Mapping[str, Any]) -> str:
 
 
 def _ended(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the container ended last; empty for one that never did."""
+    """Returns how the container ended last; empty if it never ended."""
     states = [(status.get(state) or {}).get("terminated") for state in ("state", "lastState")]
     return next((ended for ended in states if ended), {})
 
 
 def evidence(session: Session, component: str, workload: str) -> list[str]:
-    """Conditions and events of the workload, then states, events and the last log lines of its pods."""
+    """Returns events of the workload, then states, events and the last log lines of its pods."""
     kind = "Deployment" if component == "server" else "StatefulSet"
     lines = _attempt(lambda: events(session, kind, workload))
     for pod in _attempt(lambda: pods(session, component)):
@@ -77,7 +77,7 @@ def evidence(session: Session, component: str, workload: str) -> list[str]:
 
 
 def events(session: Session, kind: str, name: str) -> list[str]:
-    """The last warnings and notes about an object."""
+    """Returns the last events of an object."""
     path = path_of("v1", "Event", namespace=session.namespace)
     query = f"involvedObject.kind={kind},involvedObject.name={name}"
     found = _attempt(lambda: session.client.items(path, fieldSelector=query))
@@ -91,18 +91,18 @@ def _state(pod: dict[str, Any]) -> str:
         for each in (pod.get("status") or {}).get("conditions") or []
         if each.get("status") != "True" and each.get("message")
     ]
-    told = "; ".join([*states, *conditions]) or "nothing is known yet"
-    return f"Pod {_name(pod)} ({(pod.get('status') or {}).get('phase', 'Unknown')}): {told}"
+    shown = "; ".join([*states, *conditions]) or "nothing is known yet"
+    return f"Pod {_name(pod)} ({(pod.get('status') or {}).get('phase', 'Unknown')}): {shown}"
 
 
 def _described(status: Mapping[str, Any]) -> str:
     state, code = status.get("state") or {}, _ended(status).get("exitCode")
-    told = "ready" if status.get("ready") else "not ready"
+    shown = "ready" if status.get("ready") else "not ready"
     for kind in ("waiting", "terminated"):
         if kind in state:
             details = state[kind] or {}
-            told = f"{kind}: {details.get('reason', '')} {details.get('message', '')}".rstrip()
-    return f"container {status.get('name')} {told}" + (f"; it ended with status {code}" if code else "")
+            shown = f"{kind}: {details.get('reason', '')} {details.get('message', '')}".rstrip()
+    return f"container {status.get('name')} {shown}" + (f"; it ended with status {code}" if code else "")
 
 
 def _statuses(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def _log(session: Session, pod: dict[str, Any]) -> list[str]:
 
     said: list[str] = []
     if any(status.get("restartCount") for status in _statuses(pod)):
-        # The container that waits to be started again, or just was, has not said yet why it ends.
+        # The log of a container that is about to restart, or just did, does not have the reason yet.
         said = _attempt(lambda: lines(previous="true"))
     return [f"log: {line}" for line in said or lines()]
 

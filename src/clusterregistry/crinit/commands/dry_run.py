@@ -1,7 +1,7 @@
-"""``--dry-run``: what ``init`` would apply, as manifests or as a list. Changes nothing anywhere.
+"""``--dry-run``: the manifests that ``init`` would apply, or a list of them. Changes nothing anywhere.
 
-With --host-cluster-context the host cluster is read, so that credentials and addresses which are there come out
-again. Without it nobody is called, and the credentials are new ones.
+With --host-cluster-context the host cluster is read, so that the output has its credentials and addresses. Without it
+no cluster is called, and the credentials are new ones.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def against_host(session: Session, *, upgrade: bool) -> list[Manifest]:
 
 
 def _all(settings: Settings, material: Material, given: Mapping[str, str]) -> list[Manifest]:
-    """With the record, in the place where ``init`` applies it: who deploys these can go on with crinit."""
+    """Includes the record, as ``init`` does: crinit can manage a registry that was deployed from the output."""
     namespace, *others = everything(settings, material)
     return [namespace, records.manifest(settings, given), *others]
 
 
 def _names(session: Session, settings: Settings) -> tuple[str, ...]:
-    """Those of a load balancer that is there; the certificate of one that is to come lacks its address."""
+    """Returns the addresses of an existing load balancer; the certificate of a new one lacks its address."""
     is_balanced = settings.mode is Mode.STANDALONE and settings.service_type is ServiceType.LOAD_BALANCER
     return addresses.known(session, settings) if is_balanced else ()
 

@@ -1,6 +1,6 @@
-"""``init`` and ``upgrade``: applies everything in order, waits, and gives the user a kubeconfig entry.
+"""``init`` and ``upgrade``: applies all objects in order, waits for them, and adds a context to the kubeconfig.
 
-Both may be run again at any time: what is there is kept or repaired, and credentials are never made anew.
+Both are idempotent: existing objects are kept or repaired, and existing credentials are kept.
 """
 
 from __future__ import annotations
@@ -21,15 +21,8 @@ from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
-from clusterregistry.crinit.manifests import (
-    everything,
-    namespaces,
-    network_policies,
-    secrets,
-    services,
-    workloads,
-)
-from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY
+from clusterregistry.crinit.manifests import access, everything, secrets, server
+from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, namespace
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
 _AHEAD = frozenset({"Namespace"})
@@ -39,17 +32,17 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     """Deploys, repairs or upgrades a registry. Raises OperatorError."""
     kubeconfig_files.require_free(session.kubeconfig, session.name)
     kubeconfig_files.require_writable(session.kubeconfig)
-    _greet(session)
+    _require_host(session)
     settings, given = chosen(session, upgrade=upgrade)
     _require_ours(session, settings)
     _namespace(session, settings)
     _apply(session, records.manifest(settings, given))
-    _apply(session, services.service(settings))
+    _apply(session, server.service(settings))
     reached = _reached(session, settings)
     with session.progress.step("Certificates and credentials"):
         material = material_for(session, settings, names=reached.names)
     for manifest in everything(settings, material):
-        if manifest["kind"] not in _AHEAD and manifest != services.service(settings):
+        if manifest["kind"] not in _AHEAD and manifest != server.service(settings):
             _apply(session, manifest)
     _remove_policies(session, settings)
     readiness.workloads(session, settings)
@@ -57,7 +50,7 @@ def run(session: Session, *, upgrade: bool = False) -> None:
 
 
 def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mapping[str, str]]:
-    """The settings of this run: flags, then those of former runs, then defaults."""
+    """Returns the settings of this run (flags before recorded flags before defaults), and the flags."""
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None and upgrade:
         raise OperatorError(
@@ -73,7 +66,7 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
 
 
 def material_for(session: Session, settings: Settings, *, names: tuple[str, ...]) -> Material:
-    """Everything secret: what the host cluster has, completed."""
+    """Returns the secret material of the host cluster, completed."""
     wanted = issuance.Wanted(settings=settings, names=issuance.serving_names(settings, *names), now=time.time())
     return issuance.material(wanted, existing_secrets(session, settings))
 
@@ -89,7 +82,7 @@ def existing_secrets(session: Session, settings: Settings) -> dict[str, dict[str
 
 
 def entries(session: Session, *, reached: Reached, material: Material) -> kubeconfig_files.Entries:
-    """What the user's kubeconfig gets: a context of the host where the registry is aggregated, else all three."""
+    """Returns the entries for the user's kubeconfig: a context of the host if aggregated, else all three."""
     if material.admin is None:
         host = {key: session.access.entry[key] for key in ("cluster", "user") if key in session.access.entry}
         return {"contexts": host}
@@ -107,21 +100,21 @@ def entries(session: Session, *, reached: Reached, material: Material) -> kubeco
     }
 
 
-def _greet(session: Session) -> None:
+def _require_host(session: Session) -> None:
     with session.progress.step(f"Host cluster {session.client.url}") as outcome:
         outcome.text = answers.require_cluster(session.client)
 
 
 def _require_ours(session: Session, settings: Settings) -> None:
-    """A registry that something else deployed is left alone before anything is made beside it."""
-    for manifest in (services.service(settings), *workloads.workload(settings)):
+    """Raises OperatorError, before any change, if something else deployed a registry of this name."""
+    for manifest in (server.service(settings), server.deployment(settings)):
         found = session.client.get(path_to(manifest))
         if found is not None:
             apply.require_ours(found, manifest)
 
 
 def _namespace(session: Session, settings: Settings) -> None:
-    """One that others made is used as it is."""
+    """Applies the namespace, unless crinit did not make it."""
     found = session.client.get(path_of("v1", "Namespace", name=settings.namespace))
     if found is not None and found["metadata"].get("deletionTimestamp"):
         raise OperatorError(
@@ -130,11 +123,11 @@ def _namespace(session: Session, settings: Settings) -> None:
             "--cluster-registry-namespace",
         )
     if found is None or apply.is_ours(found):
-        _apply(session, namespaces.namespace(settings))
+        _apply(session, namespace(settings))
 
 
 def _reached(session: Session, settings: Settings) -> Reached:
-    """An aggregated registry is reached through its host: only the names in the cluster count."""
+    """Clients reach an aggregated registry through its host: only the names in the cluster matter."""
     if settings.mode is Mode.AGGREGATED:
         return Reached(url=session.client.url)
     return addresses.wait(session, settings)
@@ -145,20 +138,20 @@ def _apply(session: Session, manifest: dict[str, Any]) -> None:
 
 
 def _remove_policies(session: Session, settings: Settings) -> None:
-    """Those of a former run that are not wanted any more: as long as they are there, they count."""
-    wanted = {manifest["metadata"]["name"] for manifest in network_policies.network_policies(settings)}
-    path = path_of(network_policies.VERSION, network_policies.KIND, namespace=session.namespace)
+    """Deletes network policies of an earlier run that the settings no longer have."""
+    wanted = {manifest["metadata"]["name"] for manifest in access.network_policies(settings)}
+    path = path_of(access.POLICY_VERSION, access.POLICY_KIND, namespace=session.namespace)
     selector = f"{INSTANCE}={session.name},{MANAGED_BY}={CRINIT}"
     for found in session.client.items(path, labelSelector=selector):
         name = found["metadata"]["name"]
         if name not in wanted:
-            with session.progress.step(apply.shown_as(found | {"kind": network_policies.KIND})) as outcome:
+            with session.progress.step(apply.shown_as(found | {"kind": access.POLICY_KIND})) as outcome:
                 session.client.delete(f"{path}/{name}")
                 outcome.text = "deleted"
 
 
 def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
-    """The files for an etcd of one's own are in a Secret since the first run, and need not be given again."""
+    """Takes the files for an external etcd from the Secret of the first run, where no flag gives them."""
     if settings.storage is not Storage.EXTERNAL_ETCD or settings.etcd_files:
         return settings
     held = existing_secrets(session, settings).get(secrets.ETCD_CLIENT, {})
@@ -193,7 +186,7 @@ def _write_context(session: Session, ours: kubeconfig_files.Entries) -> None:
 
 
 def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:
-    """As the user that the kubeconfig now names."""
+    """Returns a client as the user that the kubeconfig now has."""
     if "clusters" not in ours:
         return session.client
     return Client(Context(name=session.name, cluster=ours["clusters"], user=ours["users"]))

@@ -1,4 +1,4 @@
-"""Tells a person what happens, and remembers what was made and changed in case that something fails."""
+"""Prints the steps of a run, and records which objects it made and changed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from clusterregistry.crinit.errors import HostError
 
 @dataclass(slots=True)
 class Outcome:
-    """What a step says of itself when it is done."""
+    """The result of a step, printed at its end."""
 
     text: str = "done"
 
 
 def _silence(_: str) -> None:
-    """Where no person looks on, only what is done is said."""
+    """Prints nothing: without a terminal only the end of a step is printed."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """``announce`` is told of a step when it begins: some take minutes."""
+    """Prints with ``say``; ``announce`` gets a step when it begins, since some take minutes."""
 
     say: Callable[[str], None]
     announce: Callable[[str], None] = _silence
@@ -33,7 +33,7 @@ class Progress:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Outcome]:
-        """One line when the step is done; also when it fails, so that the last line names where it stopped."""
+        """Prints one line at the end of a step; also when it fails, so that the last line names the step."""
         started, outcome = self.clock(), Outcome()
         self.announce(f"{title} ...")
         try:
@@ -49,7 +49,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for one thing, and how."""
+    """How long to wait for a condition, and how."""
 
     seconds: float
     clock: Callable[[], float] = time.monotonic
@@ -57,12 +57,12 @@ class Patience:
     pause: float = 1.0
 
     def until(self, done: Callable[[], bool]) -> bool:
-        """Asks again and again. Answers whether it came true in time.
+        """Polls a condition, and returns whether it became true in time.
 
-        A host that is away for a moment, as when its control plane is upgraded, is asked again too.
+        Transient errors of the host cluster, such as during an upgrade of its control plane, do not end the polling.
         """
         ends = self.clock() + self.seconds
-        while not _asked(done):
+        while not _holds(done):
             if self.clock() >= ends:
                 return False
             self.sleep(self.pause)
@@ -72,7 +72,7 @@ class Patience:
         return f"{self.seconds:.0f}s"
 
 
-def _asked(done: Callable[[], bool]) -> bool:
+def _holds(done: Callable[[], bool]) -> bool:
     try:
         return done()
     except HostError as error:

@@ -1,4 +1,4 @@
-"""Waits until what was applied works, and says why when it does not."""
+"""Waits until the applied objects work, and reports why when they do not."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError, NotReady
 from clusterregistry.crinit.host.client import Client, path_of
-from clusterregistry.crinit.manifests import apiservices
+from clusterregistry.crinit.manifests.access import API_SERVICE, GROUP, VERSION
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER
 from clusterregistry.crinit.settings import Settings, Storage
 
-CLUSTERS = f"/apis/{apiservices.GROUP}/{apiservices.VERSION}/clusters"
+CLUSTERS = f"/apis/{GROUP}/{VERSION}/clusters"
 
 
 def workloads(session: Session, settings: Settings) -> None:
-    """Of etcd first: the server waits for it. Raises NotReady with the evidence."""
+    """Waits for the pods; of etcd first, on which the server depends. Raises NotReady with the evidence."""
     if settings.storage is Storage.OWN_ETCD:
         _workload(session, kind="StatefulSet", name=settings.etcd_name, component=ETCD)
     _workload(session, kind="Deployment", name=settings.name, component=SERVER)
@@ -49,7 +49,7 @@ def _workload(session: Session, *, kind: str, name: str, component: str) -> None
 
 
 def is_ready(workload: Mapping[str, Any]) -> bool:
-    """All pods are of the latest version and ready."""
+    """Whether all pods are of the latest version and ready."""
     spec, status = workload.get("spec") or {}, workload.get("status") or {}
     wanted = spec.get("replicas", 1)
     if status.get("observedGeneration", 0) < (workload.get("metadata") or {}).get("generation", 1):
@@ -59,7 +59,7 @@ def is_ready(workload: Mapping[str, Any]) -> bool:
 
 
 def _failure(workload: Mapping[str, Any]) -> str:
-    """A Deployment whose pods are refused, by a quota for example, says so itself."""
+    """Returns why pods are refused, such as by a quota, from the conditions of the workload."""
     for condition in (workload.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
             return str(condition.get("message") or condition.get("reason"))
@@ -77,8 +77,8 @@ def _remedy(why: str) -> str:
 
 
 def apiservice(session: Session) -> None:
-    """Until the host's kube-apiserver hands requests on."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)
+    """Waits until kube-apiserver of the host cluster forwards requests. Raises NotReady."""
+    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
     message = ""
 
     def is_available() -> bool:
@@ -89,7 +89,7 @@ def apiservice(session: Session) -> None:
         message = f"{available.get('reason', 'Unknown')}: {available.get('message', 'nothing is known yet')}"
         return available.get("status") == "True"
 
-    with session.progress.step(f"APIService {apiservices.NAME}") as outcome:
+    with session.progress.step(f"APIService {API_SERVICE}") as outcome:
         if not session.patience.until(is_available):
             raise NotReady(
                 f"the host's kube-apiserver does not reach the registry: {message}",
@@ -100,7 +100,7 @@ def apiservice(session: Session) -> None:
 
 
 def clusters(session: Session, client: Client) -> None:
-    """Until what `kubectl get clusters` asks for is answered. Raises NotReady."""
+    """Waits until `kubectl get clusters` succeeds. Raises NotReady."""
     reason = ""
 
     def are_listed() -> bool:

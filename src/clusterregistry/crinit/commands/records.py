@@ -1,6 +1,6 @@
-"""What crinit remembers of a registry, in a ConfigMap beside it: its mode, its storage, the flags that were given.
+"""The record of a registry, in a ConfigMap beside it: its mode, its storage, and the flags that describe it.
 
-A later run for the same registry need not repeat flags, and is kept from leaving data behind.
+A later run for the same registry need not repeat flags, and must not change mode or storage.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.crinit import flags
+from clusterregistry.crinit import options
 from clusterregistry.crinit.host.client import Client, path_of
 from clusterregistry.crinit.manifests.objects import Manifest, metadata
 from clusterregistry.crinit.settings import Mode, Settings
@@ -28,7 +28,7 @@ def name_of(name: str) -> str:
 
 
 def load(client: Client, *, namespace: str, name: str) -> Record | None:
-    """The record of a registry; None when crinit has not deployed one by this name."""
+    """Returns the record of a registry; None when crinit has not deployed one of this name."""
     found = client.get(path_of("v1", "ConfigMap", namespace=namespace, name=name_of(name)))
     if found is None:
         return None
@@ -38,14 +38,14 @@ def load(client: Client, *, namespace: str, name: str) -> Record | None:
     except (ValueError, AttributeError):
         raise OperatorError(
             f"the ConfigMap {namespace}/{name_of(name)} is damaged: its flags are not a JSON object",
-            remedy="delete that ConfigMap and give all flags once more",
+            remedy="delete that ConfigMap and give all flags again",
         ) from None
-    known = {key: value for key, value in given.items() if key in flags.REMEMBERED}
+    known = {key: value for key, value in given.items() if key in options.REMEMBERED}
     return Record(mode=str(data.get("mode") or ""), storage=str(data.get("storage") or ""), flags=known)
 
 
 def manifest(settings: Settings, given: Mapping[str, str]) -> Manifest:
-    held = json.dumps(flags.remembered(given), sort_keys=True)
+    held = json.dumps(options.remembered(given), sort_keys=True)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -63,7 +63,7 @@ def require_same_mode(record: Record, mode: Mode, name: str) -> None:
 
 
 def require_same_storage(record: Record, settings: Settings) -> None:
-    """Objects do not move by themselves from one storage to another."""
+    """Raises OperatorError for another storage: crinit does not move objects."""
     if record.storage and record.storage != settings.storage:
         raise OperatorError(
             f'"{settings.name}" keeps its objects in {record.storage}; these flags would start it empty on '

@@ -1,4 +1,4 @@
-"""One run of crinit: for whom, where, and with which means."""
+"""One run of crinit: the registry, the host cluster, and the means to reach it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from clusterregistry.client.kubeconfig import Context, Paths
 from clusterregistry.crinit.commands.progress import Patience, Progress
 from clusterregistry.crinit.host import kubeconfig_files
 from clusterregistry.crinit.host.client import Client
+from clusterregistry.crinit.options import CrinitOptions
 from clusterregistry.crinit.settings import Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """``given`` are the flags as they were typed; ``environ`` is where $KUBECONFIG is looked for."""
+    """A run with a host cluster. ``given`` are the flags as text."""
 
     mode: Mode
     name: str
@@ -41,27 +42,27 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the command line asks for, before anybody was called."""
+    """A checked command line. ``given`` are its flags as text, ``options`` the same parsed."""
 
     mode: Mode
     name: str
-    namespace: str
     given: Mapping[str, str]
+    options: CrinitOptions
     environ: Mapping[str, str]
-    timeout: float
 
     def session(self, progress: Progress) -> Session:
         """Reads the kubeconfig. Raises OperatorError when there is no such context."""
+        host = self.options.host
         where = kubeconfig_files.paths(self.environ, explicit=self.given.get("kubeconfig", ""))
-        access = kubeconfig_files.read_context(where, self.given.get("host-cluster-context", ""))
+        access = kubeconfig_files.read_context(where, host.host_cluster_context)
         return Session(
             mode=self.mode,
             name=self.name,
-            namespace=self.namespace,
+            namespace=host.cluster_registry_namespace,
             given=self.given,
             places=where,
             access=access,
             client=Client(access),
             progress=progress,
-            patience=Patience(self.timeout),
+            patience=Patience(self.options.run.timeout),
         )

@@ -1,4 +1,4 @@
-"""``status``: what is there, and whether it works."""
+"""``status``: prints the objects of a registry, and whether they work."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from clusterregistry.crinit.commands.readiness import is_ready
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests import apiservices
+from clusterregistry.crinit.manifests.access import API_SERVICE
 from clusterregistry.crinit.manifests.objects import INSTANCE
 from clusterregistry.crinit.settings import Mode
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One fact, and whether it is as it should be."""
+    """One line of the output, and whether its object is as it should be."""
 
     text: str
     good: bool = True
 
 
 def run(session: Session) -> bool:
-    """Tells; answers whether all is well. Raises OperatorError when there is no such registry."""
+    """Prints the state, and returns whether everything works. Raises OperatorError without such a registry."""
     answers.require_cluster(session.client)
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None:
@@ -78,7 +78,7 @@ def _volumes(session: Session) -> Iterator[Line]:
 
 
 def _certificate(session: Session) -> Iterator[Line]:
-    """When the serving certificate ends; ``init`` renews it within its last 30 days."""
+    """Yields when the serving certificate expires; ``init`` renews it in its last 30 days."""
     path = path_of("v1", "Secret", namespace=session.namespace, name=f"{session.name}-serving")
     held = ((session.client.get(path) or {}).get("data") or {}).get("tls.crt", "")
     lasts = _lasts(held)
@@ -103,7 +103,7 @@ def _lasts(held: str) -> int | None:
 def _apiservice(session: Session) -> Iterator[Line]:
     if session.mode is not Mode.AGGREGATED:
         return
-    found = session.client.get(path_of("apiregistration.k8s.io/v1", "APIService", name=apiservices.NAME)) or {}
+    found = session.client.get(path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)) or {}
     conditions = (found.get("status") or {}).get("conditions") or []
     available: dict[str, Any] = next((each for each in conditions if each.get("type") == "Available"), {})
     good = available.get("status") == "True"

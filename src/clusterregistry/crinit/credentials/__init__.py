@@ -1,4 +1,4 @@
-"""What is secret: authorities, certificates and tokens. ``material`` holds it, ``making`` makes what is missing.
+"""Secrets of a registry: authorities, certificates and tokens. ``material`` holds them, ``issuance`` makes them.
 
-What is there is kept: a second run for the same registry gives nobody new credentials. Nothing here talks to a host.
+Existing credentials are kept: a second run for the same registry changes none. Nothing here calls a host cluster.
 """

@@ -1,4 +1,4 @@
-"""Makes what is missing and renews what ends soon; all else is kept as it is."""
+"""Makes missing credentials and renews certificates that expire soon; all others are kept."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PROGRAM = "clusterregistry"
 """The program after which certificates are named."""
 
 Existing = Mapping[str, Mapping[str, bytes]]
-"""The content of the Secrets that are there, by ``ca``, ``serving`` and so on."""
+"""The content of the existing Secrets, by ``ca``, ``serving`` and so on."""
 
 Sign = Callable[[certificates.Authority, certificates.Key], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """``names`` are those by which clients reach the server; ``now`` is in seconds since 1970."""
+    """``names`` are the host names and addresses of the server; ``now`` is in seconds since 1970."""
 
     settings: Settings
     names: tuple[str, ...]
@@ -37,7 +37,7 @@ class Wanted:
 
 
 def material(wanted: Wanted, existing: Existing) -> Material:
-    """Everything for these settings. Raises OperatorError when what is there cannot be used."""
+    """Returns all credentials for the settings. Raises OperatorError when existing ones cannot be used."""
     settings = wanted.settings
     standalone = settings.mode is Mode.STANDALONE
     authority = _authority(existing, secret_names.AUTHORITY, now=wanted.now)
@@ -51,7 +51,7 @@ def material(wanted: Wanted, existing: Existing) -> Material:
 
 
 def serving_names(settings: Settings, *reached_by: str) -> tuple[str, ...]:
-    """The service's names in its cluster, loopback for port-forwarding, and how clients reach it from outside."""
+    """Returns the names of the service in its cluster, loopback for port-forwarding, and the external addresses."""
     name, host = settings.name, settings.service_host
     inside = (name, f"{name}.{settings.namespace}", host, f"{host}.cluster.local", "localhost", "127.0.0.1")
     return tuple(dict.fromkeys((*inside, *filter(None, (settings.advertise_address, *reached_by)))))
@@ -102,7 +102,7 @@ def _authority(existing: Existing, secret: str, *, now: float) -> certificates.A
     try:
         return certificates.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
     except (KeyError, ValueError, TypeError):
-        # A new authority in its place would lock everybody out who trusts the old one: people decide on that.
+        # A new authority would lock out every client that trusts the old one: an operator has to decide on that.
         raise OperatorError(
             f"the Secret of the authority ({secret}) is damaged: ca.crt or ca.key cannot be read",
             remedy="restore the Secret, or delete it: then a new authority is made, and all certificates with it",
@@ -112,9 +112,9 @@ def _authority(existing: Existing, secret: str, *, now: float) -> certificates.A
 def _kept_or_signed(
     authority: certificates.Authority, kept: Pair | None, sign: Sign, *, names: tuple[str, ...], now: float
 ) -> Pair:
-    """The pair that is there, a new certificate for its key when it ends soon or lacks a name, or a new pair."""
+    """Returns the existing pair, a new certificate for its key if it expires soon or lacks a name, or a new pair."""
     try:
-        if kept and _still_good(authority, _certificate(kept.certificate), names=names, now=now):
+        if kept and _is_current(authority, _certificate(kept.certificate), names=names, now=now):
             return kept
         key = _key(kept.key) if kept else certificates.new_key()
     except (ValueError, TypeError):
@@ -122,7 +122,7 @@ def _kept_or_signed(
     return Pair(sign(authority, key), certificates.key_pem(key))
 
 
-def _still_good(
+def _is_current(
     authority: certificates.Authority, held: x509.Certificate, *, names: tuple[str, ...], now: float
 ) -> bool:
     lasts = held.not_valid_after_utc - RENEWED_BEFORE > dt.datetime.fromtimestamp(now, dt.UTC)

@@ -1,4 +1,4 @@
-"""All that is secret about one registry."""
+"""The secret material of one registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdMaterial:
-    """An authority that only etcd trusts: whoever has a certificate of it may read and write everything."""
+    """Certificates of an authority that only etcd trusts: each of them may read and write everything."""
 
     authority: Pair
     peer: Pair
@@ -27,7 +27,7 @@ class EtcdMaterial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """``admin`` is None where the host cluster knows the users."""
+    """The credentials of a registry; ``admin`` is None if aggregated."""
 
     authority: Pair
     serving: Pair
@@ -36,5 +36,5 @@ class Material:
     etcd: EtcdMaterial | None = None
 
     def token_file(self) -> bytes:
-        """In kube-apiserver's format."""
+        """Returns the token file in the format of kube-apiserver."""
         return f'{self.token},{ADMIN},{ADMIN},"{MASTERS}"\n'.encode()

@@ -1,41 +1,30 @@
-"""The objects of a registry in its host cluster: pure functions from settings to manifests, one file a concern.
+"""The objects of a registry in its host cluster: pure functions from settings to manifests, one module a concept.
 
-``everything`` gives all of them in the order in which they are applied. Nothing here reads files, clocks or networks,
-and equal settings with equal material give equal manifests. deploy/chart gives the same objects; a test compares them.
+``everything`` returns all of them in the order in which they are applied. Nothing here reads files, clocks or networks,
+and equal settings with equal material give equal manifests. deploy/chart has the same objects; a test compares them.
 """
 
 from __future__ import annotations
 
 from clusterregistry.crinit.credentials.material import Material
-from clusterregistry.crinit.manifests import (
-    accounts,
-    apiservices,
-    disruption,
-    etcd,
-    namespaces,
-    network_policies,
-    secrets,
-    services,
-    volumes,
-    workloads,
-)
-from clusterregistry.crinit.manifests.objects import Manifest
+from clusterregistry.crinit.manifests import access, etcd, pods, secrets, server
+from clusterregistry.crinit.manifests.objects import Manifest, namespace
 from clusterregistry.crinit.settings import Settings
 
 __all__ = ["Manifest", "everything"]
 
 
 def everything(settings: Settings, material: Material) -> list[Manifest]:
-    """All objects, those first on which others depend."""
+    """Returns all objects, each behind those it depends on."""
     return [
-        namespaces.namespace(settings),
-        services.service(settings),
+        namespace(settings),
+        server.service(settings),
         *secrets.secrets(settings, material),
-        *volumes.claims(settings),
-        *accounts.accounts(settings),
-        *network_policies.network_policies(settings),
+        *server.claims(settings),
+        *access.accounts(settings),
+        *access.network_policies(settings),
         *etcd.members(settings),
-        *workloads.workload(settings),
-        *disruption.budgets(settings),
-        *apiservices.apiservices(settings, material),
+        server.deployment(settings),
+        *pods.budgets(settings),
+        *access.apiservices(settings, material),
     ]

@@ -1,18 +1,17 @@
 """Three members of etcd for the replicas: a StatefulSet, and the service that gives each member its name.
 
-Each port asks for a certificate of etcd's own authority. etcd's plain port for health and metrics is not opened: a
-kubelet reaches it by the network of the pods only, and with it every other pod does. The probes run ``etcdctl`` in the
-container instead, with the member's own certificate; metrics are at the client port, for those who have one.
+Each port requires a certificate of etcd's own authority. etcd's plain port for health and metrics is not opened: a
+kubelet reaches it only by the pod network, and so would every other pod. The probes run ``etcdctl`` in the container
+instead, with the member's own certificate; metrics are at the client port, for clients with a certificate.
 """
 
 from __future__ import annotations
 
 from clusterregistry.crinit.manifests import pods, secrets
-from clusterregistry.crinit.manifests.arguments import ETCD_CLIENT_PORT
 from clusterregistry.crinit.manifests.objects import ETCD, Manifest, labels, metadata, selector
-from clusterregistry.crinit.manifests.volumes import claim_spec
 from clusterregistry.crinit.settings import ETCD_MEMBERS, Settings, Storage
 
+CLIENT_PORT = 2379
 PEER_PORT = 2380
 DATA = "/var/lib/etcd"
 CERTIFICATES = "/etc/etcd/certificates"
@@ -23,8 +22,8 @@ def members(settings: Settings) -> list[Manifest]:
 
 
 def _service(settings: Settings) -> Manifest:
-    """Members find each other before they are ready: that is how they get ready."""
-    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT}
+    """Members need each other's address to become ready."""
+    ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -45,13 +44,13 @@ def _stateful_set(settings: Settings) -> Manifest:
     spec: Manifest = {
         "serviceName": settings.etcd_name,
         "replicas": ETCD_MEMBERS,
-        # All at once: the first member alone is no majority, and would wait for the second for ever.
+        # All at once: the first member alone has no majority, and would wait for the second for ever.
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": selector(settings, ETCD)},
         "template": {"metadata": {"labels": labels(settings, ETCD)}, "spec": _pod(settings)},
     }
     if settings.persistent:
-        claim = {"metadata": {"name": "data", "labels": labels(settings, ETCD)}, "spec": claim_spec(settings)}
+        claim = {"metadata": {"name": "data", "labels": labels(settings, ETCD)}, "spec": pods.claim_spec(settings)}
         spec["volumeClaimTemplates"] = [claim]
     described = metadata(settings, settings.etcd_name, component=ETCD)
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": described, "spec": spec}
@@ -76,7 +75,7 @@ def _mounts(settings: Settings) -> list[pods.Mount]:
 
 
 def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
-    ports = {"client": ETCD_CLIENT_PORT, "peer": PEER_PORT}
+    ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
     return {
         "name": "etcd",
         "image": settings.etcd_image,
@@ -95,9 +94,9 @@ def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
 
 
 def _environment() -> list[Manifest]:
-    """With these, ``etcdctl`` needs no flags in the container: for the probes, and for people with `kubectl exec`."""
+    """With these variables ``etcdctl`` needs no flags in the container: for the probes, and for `kubectl exec`."""
     etcdctl = {
-        "ETCDCTL_ENDPOINTS": f"https://127.0.0.1:{ETCD_CLIENT_PORT}",
+        "ETCDCTL_ENDPOINTS": f"https://127.0.0.1:{CLIENT_PORT}",
         "ETCDCTL_CACERT": f"{CERTIFICATES}/ca.crt",
         "ETCDCTL_CERT": f"{CERTIFICATES}/tls.crt",
         "ETCDCTL_KEY": f"{CERTIFICATES}/tls.key",
@@ -107,14 +106,14 @@ def _environment() -> list[Manifest]:
 
 
 def _arguments(settings: Settings) -> list[str]:
-    """$(POD_NAME) is the kubelet's to fill in: the members differ in nothing else."""
+    """The kubelet replaces $(POD_NAME): the members differ in nothing else."""
     own = f"$(POD_NAME).{settings.etcd_name}.{settings.namespace}.svc"
     peers = (f"{host.partition('.')[0]}=https://{host}:{PEER_PORT}" for host in settings.etcd_hosts)
     return [
         "--name=$(POD_NAME)",
         f"--data-dir={DATA}/data",
-        f"--listen-client-urls=https://0.0.0.0:{ETCD_CLIENT_PORT}",
-        f"--advertise-client-urls=https://{own}:{ETCD_CLIENT_PORT}",
+        f"--listen-client-urls=https://0.0.0.0:{CLIENT_PORT}",
+        f"--advertise-client-urls=https://{own}:{CLIENT_PORT}",
         f"--listen-peer-urls=https://0.0.0.0:{PEER_PORT}",
         f"--initial-advertise-peer-urls=https://{own}:{PEER_PORT}",
         f"--initial-cluster={','.join(peers)}",

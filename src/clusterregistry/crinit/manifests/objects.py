@@ -1,4 +1,4 @@
-"""What all manifests have in common: names and labels."""
+"""The names and labels of all objects, and the namespace."""
 
 from __future__ import annotations
 
@@ -24,15 +24,24 @@ def labels(settings: Settings, component: str = SERVER) -> dict[str, str]:
 
 
 def selector(settings: Settings, component: str = SERVER) -> dict[str, str]:
-    """The labels by which pods are found. A Deployment's selector can never change: neither may these."""
+    """Returns the labels that select pods. The selector of a Deployment is immutable: these must never change."""
     return {NAME: PART, INSTANCE: settings.name, COMPONENT: component}
 
 
 def metadata(settings: Settings, name: str, *, component: str = SERVER) -> Manifest:
-    """Of an object in the registry's namespace."""
+    """Returns the metadata of an object in the namespace of the registry."""
     return {"name": name, "namespace": settings.namespace, "labels": labels(settings, component)}
 
 
 def cluster_wide(settings: Settings, suffix: str) -> str:
-    """A name for what lies outside of the namespace: two registries must not meet there."""
+    """Returns a name for a cluster-scoped object that no other registry has."""
     return f"{PART}-{settings.namespace}-{settings.name}-{suffix}"
+
+
+def namespace(settings: Settings) -> Manifest:
+    """Returns the namespace. It takes only pods of the ``restricted`` level.
+
+    Several registries may share it, so that it has the labels of none of them.
+    """
+    own = {MANAGED_BY: CRINIT, "pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace, "labels": own}}

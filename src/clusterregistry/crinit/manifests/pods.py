@@ -1,19 +1,21 @@
-"""Parts of pods: what makes them pass the ``restricted`` Pod Security level, mounts and probes."""
+"""The parts that the pods of the server and of etcd share: security, mounts, probes, volumes, disruption budgets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterregistry.crinit.manifests.objects import Manifest
+from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, metadata, selector
+from clusterregistry.crinit.settings import Settings, Storage
 
 USER = 65532
-"""Nobody's number in images without a shell, and the Dockerfile's."""
+"""The user ``nonroot`` of distroless images, and that of the Dockerfile."""
 
 READABLE = 0o440
-"""Secrets in a pod: for its user, through the group that owns its volumes."""
+"""The mode of Secrets in a pod: readable by its user, through the group that owns its volumes."""
 
 
 def pod_security() -> Manifest:
+    """Returns the security context of a pod of the ``restricted`` Pod Security level."""
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -34,7 +36,7 @@ def container_security() -> Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A volume and where the container finds it."""
+    """A volume and its path in the container."""
 
     name: str
     path: str
@@ -77,7 +79,7 @@ def _pace(period: int, failures: int) -> Manifest:
 
 
 def spread(match: dict[str, str]) -> list[Manifest]:
-    """Replicas on different nodes, where there are as many."""
+    """Spreads replicas over the nodes, where there are enough."""
     return [
         {
             "maxSkew": 1,
@@ -86,3 +88,26 @@ def spread(match: dict[str, str]) -> list[Manifest]:
             "labelSelector": {"matchLabels": match},
         }
     ]
+
+
+def claim_spec(settings: Settings) -> Manifest:
+    """Returns the volume claim of the server's database, and of a member of etcd."""
+    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": settings.capacity}}}
+    if settings.storage_class:
+        spec["storageClassName"] = settings.storage_class
+    return spec
+
+
+def budgets(settings: Settings) -> list[Manifest]:
+    """Lets a drain evict one pod of several at a time. A single pod has no budget, or its node could not be drained."""
+    made = [_budget(settings, settings.name, SERVER)] if settings.replicas > 1 else []
+    return [*made, _budget(settings, settings.etcd_name, ETCD)] if settings.storage is Storage.OWN_ETCD else made
+
+
+def _budget(settings: Settings, name: str, component: str) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(settings, name, component=component),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(settings, component)}},
+    }

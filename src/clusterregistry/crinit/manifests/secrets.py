@@ -1,4 +1,4 @@
-"""Secrets: one for each who may read it. The key of an authority is in one that no pod mounts."""
+"""The Secrets, one for each reader. No pod mounts the one with the key of an authority."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _etcd(settings: Settings, material: Material) -> list[Manifest]:
 
 
 def etcd_files(settings: Settings) -> frozenset[str]:
-    """The files that the server finds in the Secret of its etcd client; none without one."""
+    """Returns the names of the files in the Secret of the server's etcd client; none without such a Secret."""
     if settings.storage is Storage.OWN_ETCD:
         return frozenset({"ca.crt", "tls.crt", "tls.key"})
     files = settings.etcd_files
@@ -69,7 +69,7 @@ def etcd_files(settings: Settings) -> frozenset[str]:
 
 
 def _named(authority: bytes, pair: Pair) -> dict[str, bytes]:
-    """Only what there is: an etcd may ask for no certificate, or have one that the system trusts."""
+    """Leaves out empty files: an etcd may require no certificate, or have one that the system trusts."""
     return {name: content for name, content in {"ca.crt": authority, **_tls(pair)}.items() if content}
 
 

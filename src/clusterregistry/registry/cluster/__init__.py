@@ -1,7 +1,6 @@
-"""The Cluster resource: its strategy, its columns, and the look-out for credentials.
+"""The Cluster kind as a resource: its strategy, its columns, and the secret lint.
 
-Everything that makes clusters different from other resources on their way into storage is here; what all
-resources share must not be.
+Only what makes clusters different from other kinds is here; the library has what all kinds share.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from clusterregistry.registry.cluster.strategy import ClusterStrategy, SecretLin
 
 
 def cluster_resource(secret_lint: SecretLint) -> Resource:
-    """The resource ``clusters``; ``secret_lint`` says what happens to what looks like a credential."""
+    """The resource ``clusters``; ``secret_lint`` says what happens to values that look like credentials."""
     return Resource(
         group=GROUP,
         kind=KIND,

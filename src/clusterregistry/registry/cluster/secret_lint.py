@@ -1,8 +1,8 @@
-"""The look-out for credentials in objects that many may read.
+"""The secret lint: finds credentials in objects that many users may read.
 
-A registry holds pointers to credentials, never credentials. This finds the common ways of getting that wrong:
-by what a value looks like anywhere in the spec, labels and annotations, and by what its key is called in the
-configuration of an authentication provider. It is no proof of absence, and no finding ever shows the value.
+A registry holds pointers to credentials, never credentials. The lint finds common mistakes: values anywhere in the
+spec, labels and annotations that match the pattern of a credential, and values in the configuration of an
+authentication provider whose key names a credential. It proves no absence, and no finding shows the value.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.registry.cluster.credential_patterns import SHORTEST, find_credential, finder_for
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""Holds the whole object once more: what is wrong in it is reported where it belongs, if it is still there."""
+"""Holds the whole object again: a credential in it is reported at its own path, if it is still there."""
 
 _WARNINGS_LIMIT = 10
 _ADVICE = "store a pointer instead, such as a secret's name or a file's path, and revoke what was sent"
 
 
 Find = Callable[[str], str]
-"""What kind of credential a text holds; empty for none."""
+"""Returns the kind of credential that a text holds; empty for none."""
 
 
 class Finding(NamedTuple):
-    """``what`` a value at ``path`` looks like, for people."""
+    """``what`` the value at ``path`` looks like."""
 
     path: str
     what: str
@@ -50,9 +50,9 @@ _POINTER = re.compile(
 
 
 def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) -> list[Finding]:
-    """What looks like a credential, one finding a value. Takes any JSON."""
+    """Finds values that look like credentials, one finding each. Takes any JSON."""
     find = finder_for(_texts([spec, labels, annotations, _config_keys(spec)]))
-    if find is None:  # as nearly always: then it does not matter where which text is
+    if find is None:  # as nearly always: then the paths of texts do not matter
         return list(_by_keys(spec))
     in_maps = [
         *_in_map("metadata.labels", labels, find),
@@ -62,7 +62,7 @@ def inspect(*, spec: Any = None, labels: Any = None, annotations: Any = None) ->
 
 
 def warnings(findings: list[Finding]) -> list[str]:
-    """For people, and bounded: a client cannot make the answer's headers grow without end."""
+    """The warnings of findings, at most ten: a client cannot make the headers of an answer grow without bound."""
     shown = [
         f"{path}: looks like {what}; everyone who may read clusters can read it: {_ADVICE}" for path, what in findings
     ]
@@ -77,7 +77,7 @@ def errors(findings: list[Finding]) -> list[FieldError]:
 
 
 def _texts(values: list[Any]) -> list[str]:
-    """All texts in JSON values, however short. Adds to ``values`` what is in them."""
+    """All texts in JSON values, however short. Appends nested values to ``values``."""
     texts: list[str] = []
     for value in values:  # grows as it is walked: without recursion, as in ``_strings``
         if type(value) is str:
@@ -101,7 +101,7 @@ def _in_spec(spec: Any, find: Find) -> Iterator[Finding]:
 
 
 def _in_keys(spec: Any, find: Find) -> Iterator[Finding]:
-    """Keys of providers' configuration, which are free. The path of a finding is never one that shows it."""
+    """Credentials that are keys of a provider's configuration. The path of such a finding does not contain the key."""
     for path, config in _provider_configs(spec):
         if what := next(filter(None, map(find, config)), ""):
             yield Finding(path, f"{what} as a key")
@@ -118,16 +118,16 @@ def _by_keys(spec: Any, seen: Collection[str] = ()) -> Iterator[Finding]:
 
 @bounded_cache(256, longest=32 * 1024)
 def _in_bundle(text: str) -> str:
-    """What validation refuses, such as a key, is left to it. Cached as there: a fleet shares few authorities."""
+    """Validation refuses other mistakes, such as a private key. Cached as there: a fleet shares few authorities."""
     return "" if ca_bundle_error(text) else find_credential(text)
 
 
 _Place = tuple[Any, str | int]
-"""Where a value is: the place of what holds it, and its key or index. A path is only made of it for a finding."""
+"""The place of a value: the place of its container, and its key or index. Only a finding makes a path of it."""
 
 
 def _strings(name: str, value: Any) -> Iterator[tuple[_Place, str]]:
-    """Walks without recursion: the depth of what is not yet validated is the client's to choose."""
+    """All longer texts with their places. Without recursion: the client chooses the depth of an unvalidated object."""
     pending: list[tuple[_Place, Any]] = [((None, name), value)]
     while pending:
         place, value = pending.pop()
@@ -150,7 +150,7 @@ def _rendered(place: _Place) -> str:
 
 
 def _shown(key: str) -> str:
-    """A key as a path has it."""
+    """A key in a path; one that holds a credential is masked."""
     return "[masked]" if find_credential(key) else key
 
 
@@ -175,7 +175,7 @@ def _in_map(path: str, texts: Any, find: Find) -> Iterator[Finding]:
 
 
 def _left_behind(annotations: Any, find: Find) -> list[Finding]:
-    """What only the last applied configuration holds by now."""
+    """Credentials that only the last applied configuration still holds."""
     text = annotations.get(LAST_APPLIED) if isinstance(annotations, dict) else None
     what = find(text) if isinstance(text, str) else ""
     return [Finding(f"metadata.annotations[{LAST_APPLIED}]", what)] if what else []

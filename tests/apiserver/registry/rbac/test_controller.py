@@ -18,7 +18,7 @@ from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.api.rbac_objects import aggregate, role, rule
-from tests.apiserver.registry.rbac.server_writers import Keepers, keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Writers, replica, writers
 from tests.apiserver.storage.etcd_engine import eventually
 
 READY = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, path="/readyz")
@@ -48,8 +48,7 @@ async def _hanging(*_arguments: Any, **_keywords: Any) -> int:
 
 @pytest.fixture
 async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(controller, "_BETWEEN_ATTEMPTS", 0.01)
-    monkeypatch.setattr(controller, "_PATIENCE", 0.01)
+    monkeypatch.setattr(controller, "_RETRY_INTERVAL", 0.01)
     inner = await SQLiteStorage.open(tmp_path / "registry.db")
     yield ReadOnly(inner)
     await inner.close()
@@ -96,7 +95,7 @@ async def test_aggregation_goes_on_after_a_failure(storage: ReadOnly) -> None:
         await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
 
 
-async def store_as_it_is(kept: Keepers, obj: dict[str, Any]) -> None:
+async def store_as_it_is(kept: Writers, obj: dict[str, Any]) -> None:
     """Stores an object that no client could."""
     metadata = {**obj["metadata"], "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z"}
     key, storage = kept.roles.store.prefix + metadata["name"], kept.roles.store.storage
@@ -122,24 +121,24 @@ NO_VERBS = {"verbs": [], "apiGroups": ["a"], "resources": ["b"]}
 async def test_a_role_that_cannot_be_aggregated_leaves_the_others(
     storage: ReadOnly, bad: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with keepers(storage) as kept:
+    async with writers(storage) as kept:
         await store_as_it_is(kept, bad)
         await store_as_it_is(kept, role("part", labels={"to": "bad"}) | {"rules": [NO_VERBS]})
     policy = Policy()
     async with replica(storage, policy) as kept:
         assert policy.role("view")
-        assert f"what is stored under '{kept.roles.store.prefix}bad'" in caplog.text
+        assert f"the role under '{kept.roles.store.prefix}bad'" in caplog.text
         assert "What to do" in caplog.text
         await kept.roles.create(aggregate("sum", to="sum"), manager="test")
         await kept.roles.create(role("other-part", rule("get"), labels={"to": "sum"}), manager="test")
         await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
-        assert caplog.text.count(f"what is stored under '{kept.roles.store.prefix}bad'") == 1
+        assert caplog.text.count(f"the role under '{kept.roles.store.prefix}bad'") == 1
 
 
 async def test_a_default_role_that_cannot_be_repaired_leaves_the_others(
     storage: ReadOnly, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with keepers(storage) as kept:
+    async with writers(storage) as kept:
         await store_as_it_is(kept, role("system:discovery") | {"rules": [NO_VERBS]})
     policy = Policy()
     async with replica(storage, policy) as kept:

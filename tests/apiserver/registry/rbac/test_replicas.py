@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.storage.interface import Storage
 from tests.apiserver.api.rbac_objects import aggregate, binding, role, rule
-from tests.apiserver.registry.rbac.server_writers import Keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Writers, replica
 from tests.apiserver.storage import etcd_engine
 from tests.apiserver.storage.engines import SHARED, SharedEngine, settled
 
@@ -38,7 +38,7 @@ def may(policy: Policy, path: str) -> bool:
     return policy.grants(ANONYMOUS_USER).decide(asked).allowed
 
 
-async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[tuple[Keepers, Policy, Storage]]:
+async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[tuple[Writers, Policy, Storage]]:
     stores = [await engine.open(), await engine.open_second()]
     policies = [Policy(), Policy()]
     begun = [stack.enter_async_context(replica(*each)) for each in zip(stores, policies, strict=True)]

@@ -1,4 +1,4 @@
-"""Getting into an etcd: certificates, users and passwords, and what an operator is told when it does not work."""
+"""Access to etcd: certificates, users and passwords, and the errors for operators."""
 
 import asyncio
 import time
@@ -96,7 +96,7 @@ async def test_with_certificates_a_store_works(secured: EtcdCluster) -> None:
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_server_that_we_do_not_trust_is_not_used(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_an_untrusted_server_is_not_used(secured: EtcdCluster, tmp_path: Path) -> None:
     stranger = authority_in(tmp_path).access
     for ca_file in (stranger.ca, None):
         error = await refusal(replace(settings_for(secured), ca_file=ca_file))
@@ -105,7 +105,9 @@ async def test_a_server_that_we_do_not_trust_is_not_used(secured: EtcdCluster, t
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_missing_a_foreign_and_an_expired_certificate_are_told_of(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_a_missing_a_foreign_and_an_expired_certificate_are_explained(
+    secured: EtcdCluster, tmp_path: Path
+) -> None:
     settings, stranger = settings_for(secured), authority_in(tmp_path).access
     assert settings.ca_file is not None
     expired = settings.ca_file.with_name("expired.pem")
@@ -116,7 +118,7 @@ async def test_a_missing_a_foreign_and_an_expired_certificate_are_told_of(secure
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_files_that_are_no_certificates_are_told_of(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_files_that_are_no_certificates_are_explained(secured: EtcdCluster, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("nonsense")
     settings = settings_for(secured)
@@ -132,12 +134,12 @@ async def test_files_that_are_no_certificates_are_told_of(secured: EtcdCluster, 
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_tls_on_one_side_only_is_told_of(secured: EtcdCluster, guarded: EtcdCluster) -> None:
+async def test_tls_on_one_side_only_is_explained(secured: EtcdCluster, guarded: EtcdCluster) -> None:
     assert "https://" in (await refusal(replace(settings_for(secured), tls=False))).remedy
     assert "http://" in (await refusal(replace(settings_for(guarded), tls=True))).remedy
 
 
-async def test_where_nobody_listens_opening_ends_soon_with_cause_and_remedy() -> None:
+async def test_without_a_listener_opening_fails_soon_with_cause_and_remedy() -> None:
     begun = time.monotonic()
     error = await refusal(EtcdSettings(endpoints=("127.0.0.1:1", "127.0.0.1:2")))
     assert time.monotonic() - begun < IN_TIME
@@ -155,7 +157,7 @@ async def test_a_frozen_server_is_waited_for_not_for_ever(guarded: EtcdCluster, 
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_name_that_cannot_be_found_is_told_of() -> None:
+async def test_a_name_that_cannot_be_resolved_is_explained() -> None:
     error = await refusal(EtcdSettings(endpoints=("etcd.invalid:2379",)))
     assert "etcd.invalid" in str(error)
     assert "--etcd-servers" in error.remedy
@@ -165,7 +167,7 @@ async def test_with_a_password_a_store_works(guarded: EtcdCluster, password_file
     assert await is_usable(settings_for(guarded, password_file=password_file))
 
 
-async def test_who_may_not_in_is_told_why(guarded: EtcdCluster, password_file: Path, tmp_path: Path) -> None:
+async def test_a_refused_user_is_explained(guarded: EtcdCluster, password_file: Path, tmp_path: Path) -> None:
     settings, wrong = settings_for(guarded, password_file=password_file), tmp_path / "wrong"
     wrong.write_text("wrong")
     error = await refusal(replace(settings, password_file=wrong))
@@ -252,7 +254,7 @@ async def test_a_token_that_expires_is_replaced_and_neither_watch_nor_writes_not
         await store.close()
 
 
-async def test_a_watch_that_has_to_begin_anew_with_a_token_of_no_use_signs_in_by_itself(
+async def test_a_watch_that_restarts_with_an_invalid_token_signs_in_again(
     guarded: EtcdCluster, password_file: Path
 ) -> None:
     store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))

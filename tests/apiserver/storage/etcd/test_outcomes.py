@@ -75,7 +75,7 @@ async def test_a_write_whose_answer_is_lost_is_sent_once_and_not_called_done(
     await eventually(lambda: not store.problem())
     await settled(store)
     assert len(sent) == 3
-    # Whether etcd has taken them before it heard that nobody waits any longer is its affair; but none of them twice.
+    # etcd may have executed them before it got the reset; but none of them twice.
     events = await store.history("/", after=created)
     assert len(events) == len({event.key for event in events})
 
@@ -90,7 +90,7 @@ STRANGE: dict[str, tuple[list[tuple[str, str]], bytes]] = {
 
 
 @pytest.mark.parametrize(("head", "content"), STRANGE.values(), ids=STRANGE)
-async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_called_undone(
+async def test_a_write_with_a_strange_response_is_sent_once_and_its_outcome_unknown(
     head: list[tuple[str, str]], content: bytes
 ) -> None:
     requests = 0
@@ -114,9 +114,7 @@ async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_c
     assert requests == 1
 
 
-async def test_a_write_before_which_signing_in_goes_wrong_is_not_called_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_write_whose_sign_in_fails_has_a_known_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         while True:
@@ -164,9 +162,9 @@ async def test_writes_during_a_crash_are_done_once_or_never_and_always_if_answer
     await writing
     await settled(store)
     events = await store.history("/", after=start)
-    told = {event.key: event.revision for event in events}
-    assert len(told) == len(events)
-    assert {key: told.get(key) for key in answered} == answered
+    reported = {event.key: event.revision for event in events}
+    assert len(reported) == len(events)
+    assert {key: reported.get(key) for key in answered} == answered
 
 
 async def nobody_listens(store: EtcdStorage) -> None:
@@ -245,7 +243,7 @@ async def test_a_call_that_is_given_up_disturbs_no_other(etcd: EtcdCluster, stor
     assert await store.create("/b", b"") > created
 
 
-async def test_nobody_gets_a_revision_that_was_read_before_the_question(
+async def test_no_caller_gets_a_revision_requested_before_its_call(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, may_answer = store._reader._request_revision, asyncio.Event()
@@ -266,7 +264,7 @@ async def test_nobody_gets_a_revision_that_was_read_before_the_question(
     assert await asyncio.gather(*after) == [written] * 3
 
 
-async def test_an_answer_that_nobody_waits_for_may_be_an_error(
+async def test_a_response_without_a_waiting_caller_may_be_an_error(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> int:
@@ -285,7 +283,7 @@ async def test_an_answer_that_nobody_waits_for_may_be_an_error(
     assert "never retrieved" not in caplog.text
 
 
-async def test_those_who_ask_for_the_revision_at_once_share_a_request(
+async def test_concurrent_callers_share_a_request_for_the_revision(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
@@ -337,20 +335,20 @@ async def test_closing_lets_the_writes_under_way_finish(etcd: EtcdCluster, store
     ]
 
 
-async def test_closing_lets_the_writes_of_who_writes_alone_finish(
+async def test_closing_waits_for_the_writes_of_the_lease_holder(
     etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_RETRY_DELAY", 0.02)
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 0.02)
     for turn in range(8):
         store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
         await eventually(lambda store=store: store.known_revision() is not None)  # type: ignore[misc]
-        # Large ones: etcd is told that the claim ends while it still reads them.
+        # Large ones: etcd gets the revocation of the lease while it still reads them.
         writes = [asyncio.ensure_future(store.create(f"/{n}", b"x" * 20_000)) for n in range(100)]
         await asyncio.sleep(turn / 1000)
         await store.close()
         assert store.known_revision() is None
         assert len(set(await asyncio.gather(*writes))) == 100
-    assert "claim" not in await asyncio.to_thread(etcd.etcdctl, "get", "--prefix", "/", "--keys-only")
+    assert writer_lease._LEASE_KEY not in await asyncio.to_thread(etcd.etcdctl, "get", "--prefix", "/", "--keys-only")
 
 
 async def test_a_store_can_be_closed_while_its_etcd_is_away(etcd: EtcdCluster) -> None:
@@ -386,11 +384,11 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("claim", ["not holding", "holding"])
+@pytest.mark.parametrize("lease", ["not holding", "holding"])
 @pytest.mark.parametrize("end", ["close", "leave"])
-async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, claim: str) -> None:
+async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, lease: str) -> None:
     endpoint = etcd.endpoints[0].partition("://")[2]
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, claim]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, lease]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -402,7 +400,7 @@ async def test_a_store_in_which_nothing_happens_is_not_taken_for_lost(
     monkeypatch.setattr(watch_loop, "_PROGRESS_SECONDS", 0.1)
     monkeypatch.setattr(watch_loop, "_SILENCE_SECONDS", 1.0)
     broken_off: list[Exception] = []
-    monkeypatch.setattr(watch_loop.WatchLoop, "_note_failure", lambda *told: broken_off.append(told[-1]))
+    monkeypatch.setattr(watch_loop.WatchLoop, "_note_failure", lambda *reported: broken_off.append(reported[-1]))
     store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
     await asyncio.sleep(2.0)
     await store.close()

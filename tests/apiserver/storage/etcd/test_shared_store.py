@@ -58,14 +58,14 @@ async def second(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
 
 @pytest.fixture
 async def stranger(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
-    """Somebody else in the same etcd."""
+    """Another user of the same etcd."""
     storage = await EtcdStorage.open(settings_for(etcd, prefix="/elsewhere"))
     yield storage
     await storage.close()
 
 
 async def go_away(store: EtcdStorage) -> None:
-    """Has a store hear of nothing any longer, as when its network is gone."""
+    """Cuts a store off from all events, as when its network is gone."""
     for running in store._tasks:
         running.cancel()
     await asyncio.wait(store._tasks)
@@ -101,9 +101,7 @@ async def test_a_cache_answers_from_memory_though_others_have_written_last(
     await cacher.close()
 
 
-async def test_many_who_wait_because_of_others_cause_one_write_at_most(
-    store: EtcdStorage, stranger: EtcdStorage
-) -> None:
+async def test_many_reads_that_wait_cause_one_write_at_most(store: EtcdStorage, stranger: EtcdStorage) -> None:
     foreign = await stranger.create(f"/{next(_numbers)}", b"")
     await asyncio.gather(*(store.wait_for(foreign) for _ in range(50)))
     assert await store.current_revision() <= foreign + 1
@@ -147,7 +145,7 @@ async def test_neighbours_whose_prefix_begins_with_ours_are_no_concern(etcd: Etc
         await storage.close()
 
 
-async def test_keys_that_are_no_text_are_shown_to_nobody(store: EtcdStorage) -> None:
+async def test_keys_that_are_not_utf8_are_hidden(store: EtcdStorage) -> None:
     received: list[Event] = []
     store.subscribe("", received.extend)
     put = {"request_put": {"key": store._range.key("/a") + b"\xff", "value": b"1"}}
@@ -228,13 +226,13 @@ async def test_a_deletion_at_just_the_revision_that_was_compacted_to_is_not_miss
     await cacher.close()
 
 
-async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdStorage, second: EtcdStorage) -> None:
+async def test_a_cache_finds_out_by_comparing_what_it_missed(store: EtcdStorage, second: EtcdStorage) -> None:
     cacher, received = await Cacher.open(store, "/"), list[Event]()
     revisions = dict(zip("abcde", await fill(cacher, "/a", "/b", "/c", "/d", "/e"), strict=True))
     await settled(cacher)
     cacher.subscribe("/", received.extend)
-    told: list[str] = []
-    cacher.subscribe("/", lambda _: told.append("events"), interrupted=lambda: told.append("interrupted"))
+    reported: list[str] = []
+    cacher.subscribe("/", lambda _: reported.append("events"), interrupted=lambda: reported.append("interrupted"))
     await go_away(store)
     changed = await second.update("/a", b"new", expected=revisions["a"])
     await second.delete("/b", expected=revisions["b"])
@@ -247,7 +245,7 @@ async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdS
     come_back(store)
     last = await settled(cacher)
     assert gone < again < added <= last
-    assert told == ["interrupted", "events"]
+    assert reported == ["interrupted", "events"]
     before = {name: KeyValue(f"/{name}", f"/{name}".encode(), at) for name, at in revisions.items()}
     assert {event.key: (event.previous, event.current) for event in received} == {
         "/a": (before["a"], KeyValue("/a", b"new", changed)),
@@ -309,9 +307,7 @@ async def test_a_change_whose_past_is_forgotten_counts_as_a_gap() -> None:
     assert created == Event("/a", 7, KeyValue("/a", b"2", 7), None)
 
 
-async def test_one_change_of_many_keys_is_told_whole_however_large_it_is(
-    etcd: EtcdCluster, store: EtcdStorage, prefix: str
-) -> None:
+async def test_one_revision_of_many_keys_is_delivered_whole(etcd: EtcdCluster, store: EtcdStorage, prefix: str) -> None:
     received: list[Event] = []
     names = [f"/{number:02}" for number in range(60)]
     await asyncio.gather(*(store.create(name, b"x" * 100_000) for name in names))
@@ -371,7 +367,7 @@ async def test_of_replicas_that_compact_at_once_one_does_it(
         asked.clear()
 
 
-async def test_a_compaction_by_somebody_else_is_noticed(etcd: EtcdCluster, store: EtcdStorage) -> None:
+async def test_a_compaction_by_another_program_is_noticed(etcd: EtcdCluster, store: EtcdStorage) -> None:
     first, second, third = await fill(store, "/a", "/b", "/c")
     await settled(store)
     await asyncio.to_thread(etcd.etcdctl, "compact", str(second))
@@ -399,13 +395,11 @@ async def test_a_compaction_by_somebody_else_is_noticed(etcd: EtcdCluster, store
         ("unknown", False),
     ],
 )
-def test_progress_is_trusted_from_the_release_on_that_tells_it_after_the_events(
-    version: str, *, expected: bool
-) -> None:
+def test_progress_is_trusted_from_the_release_that_reports_it_after_the_events(version: str, *, expected: bool) -> None:
     assert has_reliable_progress(version) is expected
 
 
-async def test_what_is_too_large_for_etcd_is_refused_and_is_nobody_elses_problem(store: EtcdStorage) -> None:
+async def test_a_value_too_large_for_etcd_is_refused_and_affects_no_other_write(store: EtcdStorage) -> None:
     for size in (2_000_000, 20_000_000):
         with pytest.raises(ValueTooLarge, match=f"{size} bytes are more than the storage takes") as caught:
             await store.create("/large", b"x" * size)
@@ -432,18 +426,18 @@ async def test_a_store_opens_on_an_etcd_that_takes_no_writes(tmp_path: Path) -> 
         assert "alarm disarm" in caught.value.remedy
         assert "quota of space" in store.problem()
         assert "etcdctl alarm disarm" in store.problem()
-        # Where history ends cannot be known: who resumes from before has to list anew.
+        # The end of history cannot be known: a client that resumes from before has to list again.
         with pytest.raises(RevisionCompacted):
             await store.history("/", after=now - 1)
         assert not await store.history("/", after=now)
-        # The watch is one that stays: else it would be begun anew every few seconds, and a problem each time.
-        told: list[Event] = []
-        store.subscribe("/", told.extend)
+        # The watch stays open: otherwise it would restart every few seconds, with a problem each time.
+        reported: list[Event] = []
+        store.subscribe("/", reported.extend)
         for command in (["compact", str(now)], ["defrag"], ["alarm", "disarm"]):
             await asyncio.to_thread(etcd.etcdctl, *command)
         await eventually(lambda: not store.problem())
         made = await store.create("/b", b"")
-        await eventually(lambda: [event.revision for event in told] == [made])
+        await eventually(lambda: [event.revision for event in reported] == [made])
         assert [event.revision for event in await store.history("/", after=now)] == [made]
         await store.close()
 

@@ -73,7 +73,7 @@ async def test_a_backup_holds_what_was_committed_while_the_store_goes_on(sqlite:
     assert [item.key for item in (await sqlite.list("/")).items] == ["/a", "/b"]
 
 
-async def test_writes_during_a_backup_neither_wait_nor_make_it_begin_anew(
+async def test_writes_during_a_backup_neither_wait_nor_restart_it(
     sqlite: SQLiteStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backing_up, "_PAGES", 1)
@@ -110,7 +110,7 @@ def test_no_half_file_is_left_by_an_interrupted_backup(database: Path, tmp_path:
     assert set(tmp_path.iterdir()) - beside == before
 
 
-def test_a_file_is_overwritten_only_when_told_so(database: Path, tmp_path: Path) -> None:
+def test_a_file_is_overwritten_only_on_request(database: Path, tmp_path: Path) -> None:
     target = tmp_path / "backup.db"
     target.write_bytes(b"precious")
     with pytest.raises(StorageUnavailable, match="exists") as refused:
@@ -381,10 +381,10 @@ async def test_a_file_that_only_looks_like_ours_is_refused_and_left_alone(databa
     assert bytes_of(database) == before
 
 
-async def test_a_file_made_anew_from_a_dump_is_still_ours(database: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "anew.db")) as anew:
-        anew.executescript("\n".join(old.iterdump()))
-    assert await contents(tmp_path / "anew.db") == [KeyValue("/a", b"2", 4)]
+async def test_a_file_created_from_a_dump_is_accepted(database: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "new.db")) as new:
+        new.executescript("\n".join(old.iterdump()))
+    assert await contents(tmp_path / "new.db") == [KeyValue("/a", b"2", 4)]
 
 
 def test_a_backup_can_be_read_without_making_files_beside_it(backup: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_backup_can_be_read_without_making_files_beside_it(backup: Path) -> No
     assert sorted(each.name for each in backup.parent.glob("backup*")) == ["backup.db"]
 
 
-def test_measures_tell_what_is_there(database: Path) -> None:
+def test_stats_count_what_is_stored(database: Path) -> None:
     measures = stats.measure(database)
     assert (dict(measures.objects), measures.object_bytes) == ({"/": 1}, 1)
     assert (measures.revision, measures.oldest_revision, measures.rows) == (5, 1, 4)

@@ -1,19 +1,19 @@
-"""``storage``: what an operator does with the data beside serving it. One command a module.
+"""``storage``: backups, checks and copies of the data. One command a module.
 
 The commands work on files and stores and must not need a running server; those that only read work beside one.
-They read options with the value types and sources of ``apiserver.options``, and report every mistake at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options import Options
+from clusterregistry.cli.options.field import OptionSet
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
-    """Runs one storage command and answers the exit status."""
-    # Late: a server that starts, or a version that is asked for, need not wait for these modules.
+def run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+    """Runs one storage command and returns the exit status."""
+    # Late: a server that starts, or `version`, does not need these modules.
     from clusterregistry.apiserver.cli.storage import dispatch  # noqa: PLC0415
 
-    return dispatch.run(arguments, environ, known)
+    return dispatch.run(arguments, environ, server)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
-from clusterregistry.apiserver.options import CompletedOptions, OptionSet
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.options import CompletedOptions, Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
 
@@ -21,15 +20,31 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.backup import OpenDatabase
 
 
+_HELP = """\
+Writes all objects, as of now, into one file. The server may go on: it neither waits nor is it slowed down.
+The file gets its name when it is complete and checked; only you can read it. Certificates are not in it: keep
+ca.crt and ca.key from the data directory beside it.
+
+Usage:
+  PROGRAM storage backup FILE [flags]
+
+Examples:
+  # The registry of this user
+  PROGRAM storage backup registry-backup.db
+
+  # Another one; every night to the same name
+  PROGRAM storage backup --data-dir=/var/lib/PROGRAM --force /backup/registry.db
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
     force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when there is no backup."""
-    wanted = Operands(least=1, most=1, missing="name the FILE that the backup is to be written to")
-    given = command_line.read(arguments, environ, known, own=BackupOptions, operands=wanted)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands
@@ -57,3 +72,14 @@ def _next_steps(server: CompletedOptions, target: Path, *, removed: OpenDatabase
         f"Next: stop the server, put the data back ({restore}),",
         "      and start the server.",
     ]
+
+
+COMMAND = StorageCommand(
+    name="backup",
+    summary="write a backup, also while the server runs",
+    help=_HELP,
+    own=BackupOptions,
+    operands=Operands(least=1, most=1, missing="name the FILE that the backup is to be written to"),
+    interrupted="no backup was written; run it again",
+    run=_run,
+)

@@ -7,24 +7,41 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options import Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
 MOST_LINES = 100
-"""Of problems: who has more of them needs a backup and not a longer list."""
+"""Problems that are printed: with more of them a backup helps, not a longer list."""
 
 _OF_FILE = "stop the server and restore a backup (PROGRAM storage restore FILE); the file is kept"
 _OF_OBJECTS = (
     "the file itself is whole, and a server serves the other objects. Delete these through the API (kubectl delete "
     "KIND NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
 )
+
+
+_HELP = """\
+Looks whether the database is whole: SQLite's own check of the file, and ours of the log of changes and of every object.
+It changes nothing, and the server may be running. Each problem is a line on standard output.
+
+Usage:
+  PROGRAM storage check [FILE] [flags]
+
+Examples:
+  # The database in the data directory, thoroughly
+  PROGRAM storage check --full
+
+  # A backup
+  PROGRAM storage check registry-backup.db
+
+Exit status: 0 it is whole, 1 it is not, 2 a wrong command line, 3 it could not be checked.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +51,9 @@ class CheckOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
-    given = command_line.read(arguments, environ, known, own=CheckOptions, operands=Operands(most=1))
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
 
     path, checked = given.file, ObjectCheck()
@@ -45,11 +62,12 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) 
     )
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
-        return _praise(path)
-    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else known.names_program(_OF_FILE))
+        return _report_success(path)
+    remedy = _OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE)
+    return _report_problems(path, lines, remedy=remedy)
 
 
-def _praise(path: Path) -> int:
+def _report_success(path: Path) -> int:
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415
 
     holds = stats.measure(path)
@@ -58,7 +76,7 @@ def _praise(path: Path) -> int:
     return exit_status.OK
 
 
-def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
+def _report_problems(path: Path, lines: Sequence[str], *, remedy: str) -> int:
     say(*lines[:MOST_LINES])
     count = f"more than {MOST_LINES}" if len(lines) > MOST_LINES else str(len(lines))
     complain(
@@ -66,3 +84,14 @@ def _report(path: Path, lines: Sequence[str], *, remedy: str) -> int:
         f"What to do: {remedy}.",
     )
     return exit_status.FOUND
+
+
+COMMAND = StorageCommand(
+    name="check",
+    summary="look whether the database, or a backup, is whole",
+    help=_HELP,
+    own=CheckOptions,
+    operands=Operands(most=1),
+    interrupted="run it again",
+    run=_run,
+)

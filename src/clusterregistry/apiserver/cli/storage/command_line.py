@@ -1,42 +1,39 @@
-"""Reads the command line of a storage command.
+"""The frame of a storage command: its options, its operands and its help.
 
-A command declares its own options as a dataclass, as the server does. Beside them every command knows those options
-of the server that say where the data is; they may also come from the environment and from the configuration file.
-Operands, such as a FILE, may stand anywhere between the options.
+A command declares its own options as a dataclass, as the server does. Every command also takes those options of the
+server that say where the data is; these may also come from the environment and from the configuration file. Operands,
+such as a FILE, may stand anywhere between the options.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from clusterregistry.apiserver.options import synonyms
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
-from clusterregistry.apiserver.options.groups import Options, OptionSet
-from clusterregistry.apiserver.options.resolution import resolve
+from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.cli import logs
-from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.field import OptionSet
 from clusterregistry.cli.options.general import GeneralOptions
+from clusterregistry.cli.options.help import help_text
 from clusterregistry.cli.options.problems import OptionsError, Problem
+from clusterregistry.cli.options.sources import Reading, read_flags, resolve
 from clusterregistry.cli.options.value_types import FILE
 
 T = TypeVar("T")
 
 SERVER_FLAGS = ("config", "data-dir", "v")
-"""The server's options that every command knows."""
-
-ALIASES = {"o": "output", "from": "source", "to": "target"}
-"""Flags that cannot be the name of a field."""
+"""The options of the server that every command takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine(Generic[T]):
-    """What was asked for: a command's own options, its operands, and the server's options that tell where data is."""
+    """The command's own options, its operands, and the server's options that say where the data is."""
 
     own: T
     operands: tuple[Path, ...]
@@ -48,7 +45,7 @@ class CommandLine(Generic[T]):
 
     @property
     def database(self) -> Path:
-        """The server's file. Raises StorageUnavailable when it has none."""
+        """The file of the server. Raises StorageUnavailable when the server uses etcd."""
         if self.server.etcd is not None:
             raise StorageUnavailable(
                 f"this registry keeps its objects in {self.server.etcd.shown}, not in a file",
@@ -58,138 +55,81 @@ class CommandLine(Generic[T]):
 
     @property
     def file(self) -> Path:
-        """The one that is named, or else the server's."""
+        """The file that is named, or else that of the server."""
         return self.operands[0] if self.operands else self.database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operands:
-    """How many files a command takes, and what to say when they are not there."""
+    """How many files a command takes, and the message when they are missing."""
 
     least: int = 0
     most: int = 0
     missing: str = ""
 
 
-def read(  # noqa: PLR0913 - half of them by keyword
-    arguments: Sequence[str],
-    environ: Mapping[str, str],
-    known: OptionSet,
-    *,
-    own: type[T],
-    operands: Operands,
-    server_flags: Sequence[str] = SERVER_FLAGS,
-) -> CommandLine[T]:
-    """Takes a command line apart and sets up logging. Raises OptionsError with all that is wrong."""
-    reader = _Reader(
-        own={each.flag: each for each in options_of(own)}, server={flag: known.by_flag[flag] for flag in server_flags}
-    )
-    reader.read(arguments)
-    files = tuple(reader.files(operands))
-    resolved = resolve(reader.for_server, environ, known)
-    problems = [*reader.problems, *resolved.problems]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageCommand(Generic[T]):
+    """One storage command: its help, the dataclass of its own options, and the function that runs it."""
+
+    name: str
+    summary: str
+    help: str
+    own: type[T]
+    server_flags: tuple[str, ...] = SERVER_FLAGS
+    operands: Operands
+    interrupted: str
+    """What to do after an interrupt."""
+    run: Callable[[Sequence[str], Mapping[str, str], OptionSet[Options]], int]
+
+    def options(self, server: OptionSet[Options]) -> OptionSet[T]:
+        """Returns the command's own options, and those of the server that it takes."""
+        borrowed = tuple(server.by_flag[flag] for flag in self.server_flags)
+        return OptionSet(shape=self.own, borrowed=borrowed, vocabulary=server.vocabulary)
+
+    def help_text(self, server: OptionSet[Options]) -> str:
+        flags = help_text(self.options(server).by_flag.values(), 110)
+        return f"{server.name_program(self.help)}\nFlags:\n{flags}\n"
+
+    def read(self, arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> CommandLine[T]:
+        """Reads a command line and sets up logging. Raises OptionsError with every mistake."""
+        options, most = self.options(server), self.operands.most
+        reading = read_flags(options, arguments, most_operands=most)
+        problems = list(reading.problems)
+        files = tuple(file for each in reading.operands[:most] for file in _file(each, problems))
+        if len(reading.operands) < self.operands.least:
+            problems.append(Problem("", self.operands.missing))
+        of_server = [each for each in reading.given if each.flag in self.server_flags]
+        own = resolve(options, Reading([each for each in reading.given if each not in of_server]), {})
+        resolved = resolve(server, Reading(of_server), environ)
+        problems += (*own.problems, *resolved.problems)
+        try:
+            # The rules of the server for storage alone: a missing serving certificate does not matter here.
+            given = Options(general=resolved.options.general, storage=resolved.options.storage)
+            completed = complete(given, environ, program=server.program)
+        except OptionsError as error:
+            raise OptionsError([*problems, *error.problems]) from None
+        if problems:
+            raise OptionsError(problems)
+        _configure_logging(resolved.options.general)
+        return CommandLine(own=own.options, operands=files, server=completed)
+
+
+def _file(text: str, problems: list[Problem]) -> Iterable[Path]:
+    """Yields an operand as a file, or notes what is wrong with it."""
     try:
-        server = _completed(resolved.options, environ, program=known.program)
-    except OptionsError as error:
-        raise OptionsError([*problems, *error.problems]) from None
-    if problems:
-        raise OptionsError(problems)
-    _configure_logging(resolved.options.general)
-    return CommandLine(own=own(**reader.values), operands=files, server=server)
+        file = FILE.parse(text) if text.strip() else None
+    except ValueError as error:
+        problems.append(Problem("", str(error)))
+        return
+    if file is None:
+        problems.append(Problem("", "an empty name is no file"))
+        return
+    yield file.absolute()
 
 
 def _configure_logging(general: GeneralOptions) -> None:
-    """A command answers in its own words: what the layers below tell the log is for those who ask."""
+    """A command prints its own results: the log of the layers below is for -v."""
     logs.configure(general)
     if not general.v:
         logging.getLogger("clusterregistry").setLevel(logging.WARNING)
-
-
-def _completed(options: Options, environ: Mapping[str, str], *, program: str) -> CompletedOptions:
-    """The server's own rules, but for storage alone: a serving certificate that is missing is no matter here."""
-    return complete(Options(general=options.general, storage=options.storage), environ, program=program)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Reader:
-    """Sorts the arguments: own options, options of the server, operands, and mistakes."""
-
-    own: Mapping[str, Option]
-    server: Mapping[str, Option]
-    values: dict[str, Any] = field(default_factory=dict)
-    for_server: list[str] = field(default_factory=list)
-    operands: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    def read(self, arguments: Sequence[str]) -> None:
-        rest = list(reversed(arguments))
-        while rest:
-            argument = rest.pop()
-            if argument == "--":
-                self.operands += reversed(rest)
-                return
-            if argument.startswith("-") and argument != "-":
-                self._flag(argument, rest)
-            else:
-                self.operands.append(argument)
-
-    def files(self, wanted: Operands) -> list[Path]:
-        """The operands as files; what is wrong with them is a problem like all others."""
-        if len(self.operands) < wanted.least:
-            self.problems.append(Problem("", wanted.missing))
-        for each in self.operands[wanted.most :]:
-            self.problems.append(Problem("", f'unexpected argument "{each}"'))
-        return [file for each in self.operands[: wanted.most] for file in self._file(each)]
-
-    def _file(self, text: str) -> list[Path]:
-        try:
-            file = FILE.parse(text) if text.strip() else None
-        except ValueError as error:
-            self.problems.append(Problem("", str(error)))
-            return []
-        if file is None:
-            self.problems.append(Problem("", "an empty name is no file"))
-            return []
-        return [file.absolute()]
-
-    def _flag(self, argument: str, rest: list[str]) -> None:
-        shown, equals, text = argument.partition("=")
-        typed = shown.lstrip("-")
-        flag = ALIASES.get(typed, typed)
-        option = self.own.get(flag) or self.server.get(flag)
-        if option is None:
-            self._unknown(shown, typed, rest, has_value=bool(equals))
-            return
-        value = text if equals else _following_value(option, rest)
-        if value is None:
-            self.problems.append(Problem(shown, "needs a value", f"{shown}={option.details.kind.metavar}"))
-        elif flag in self.own:
-            self._take(option, value, where=shown)
-        else:
-            self.for_server.append(f"--{flag}={value}")
-
-    def _take(self, option: Option, text: str, *, where: str) -> None:
-        try:
-            self.values[option.field] = option.details.kind.parse(text)
-        except ValueError as error:
-            self.problems.append(Problem(where, str(error)))
-
-    def _unknown(self, shown: str, typed: str, rest: list[str], *, has_value: bool) -> None:
-        known = {**{shown_flag(flag): option for flag, option in self.own.items()}, **self.server}
-        self.problems.append(Problem("", f"unknown option {shown}", synonyms.hint(typed, known)))
-        meant = known.get(synonyms.meant(typed, known))
-        if meant is not None and not has_value:
-            _following_value(meant, rest)  # belongs to the mistake that is named already
-
-
-def shown_flag(flag: str) -> str:
-    """The name that people use for an option of a command."""
-    return next((alias for alias, named in ALIASES.items() if named == flag and len(alias) > 1), flag)
-
-
-def _following_value(option: Option, rest: list[str]) -> str | None:
-    kind = option.details.kind
-    if kind.bare is not None:
-        return rest.pop() if rest and kind.takes_next(rest[-1]) else kind.bare
-    # A value that begins with two dashes is more likely the next flag after a forgotten value.
-    return rest.pop() if rest and not rest[-1].startswith("--") else None

@@ -8,25 +8,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands
-from clusterregistry.apiserver.options import CompletedOptions, etcd
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
+from clusterregistry.apiserver.options import CompletedOptions, Options
+from clusterregistry.apiserver.options.storage import etcd_settings
 from clusterregistry.apiserver.storage import location
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location, SQLiteLocation
 from clusterregistry.apiserver.storage.transfer import Copied, TargetNotEmpty, copy
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import indented, say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
 
 _NAMED = 5
-"""Of many keys, those that a message names."""
+"""Keys that a message names, of many."""
 
-PLACE: Kind[Location | None] = Kind(metavar="PLACE", parse=location.parse)
+PLACE: Kind[Location | None] = Kind(metavar="PLACE", parse=location.parse, show=lambda place: str(place or ""))
 ETCD_FLAGS = (
     "etcd-prefix",
     "etcd-cafile",
@@ -35,7 +34,27 @@ ETCD_FLAGS = (
     "etcd-username",
     "etcd-password-file",
 )
-"""The server's options that say how to be let in; the place itself says where."""
+"""The server's options with credentials for etcd; the place itself has the addresses."""
+
+
+_HELP = """\
+Copies all objects from one store to another, byte for byte: uids and timestamps stay, resource versions are new ones.
+Stop every server on both stores first. Nothing is ever changed or removed in either of them, but for what is
+added to the target. If it fails half way, run it again: what is there already is skipped. A target that holds other
+objects is refused before anything is written.
+
+Usage:
+  PROGRAM storage copy [--from=PLACE] --to=PLACE [flags]
+
+Examples:
+  # From the data directory of this user to etcd, and back into a new file
+  PROGRAM storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
+
+  # etcd with TLS and client certificates
+  PROGRAM storage copy --to=etcd:https://etcd.example.com:2379 \\
+    --etcd-cafile=ca.crt --etcd-certfile=client.crt --etcd-keyfile=client.key
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +62,15 @@ class CopyOptions:
     source: Location | None = option(
         None,
         kind=PLACE,
+        flag="from",
         help="The store to read: sqlite:FILE or etcd:HOST:PORT,HOST:PORT,... (https://HOST:PORT for TLS).",
         default_shown="where the server keeps its objects, such as the database in the data directory",
     )
     target: Location | None = option(
-        None, kind=PLACE, help="The store to write to, in the same way. An SQLite file is made if it is not there."
+        None,
+        kind=PLACE,
+        flag="to",
+        help="The store to write to, in the same way. An SQLite file is made if it is not there.",
     )
     merge: bool = option(
         False,
@@ -57,14 +80,12 @@ class CopyOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageError when not everything was copied."""
-    given = command_line.read(
-        arguments, environ, known, own=CopyOptions, operands=Operands(), server_flags=(*SERVER_FLAGS, *ETCD_FLAGS)
-    )
+    given = COMMAND.read(arguments, environ, server)
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
-    _tell(copied, source=source, target=target)
+    _report(copied, source=source, target=target)
     return exit_status.OK
 
 
@@ -79,15 +100,15 @@ def _places(given: CommandLine[CopyOptions]) -> tuple[Location, Location]:
 
 
 def _own_place(given: CommandLine[CopyOptions]) -> Location:
-    """Where the server keeps its objects."""
+    """Returns the store of the server."""
     return EtcdLocation(given.server.etcd) if given.server.etcd else SQLiteLocation(given.database)
 
 
 def _with_access(place: Location, server: CompletedOptions) -> Location:
-    """An etcd together with what it takes to be let in, which the options of the server say."""
+    """Returns the place with the credentials for etcd, which are options of the server."""
     if isinstance(place, SQLiteLocation):
         return place
-    settings = etcd.settings(replace(server.storage, etcd_servers=place.servers))
+    settings = etcd_settings(replace(server.storage, etcd_servers=place.servers))
     return EtcdLocation(settings) if settings else place
 
 
@@ -121,7 +142,7 @@ def _some(keys: Sequence[str]) -> str:
     return ", ".join(keys[:_NAMED]) + (", ..." if len(keys) > _NAMED else "")
 
 
-def _tell(copied: Copied, *, source: Location, target: Location) -> None:
+def _report(copied: Copied, *, source: Location, target: Location) -> None:
     say(f"Copied {counted(copied.created, 'object')} from {source} (revision {copied.revision}) to {target}.")
     if copied.skipped:
         say(f"{counted(copied.skipped, 'object')} had been there already.")
@@ -140,6 +161,18 @@ def _next_steps(source: Location, target: Location) -> list[str]:
         flags = f"a --data-dir that has this file as {location.DATABASE}"
     return [
         f"Next: start the server with {flags}.",
-        "      Resource versions are new ones: restart programs that watch.",
+        "      Resource versions are new ones: restart clients that watch.",
         f"      Keep {source} until you are sure.",
     ]
+
+
+COMMAND = StorageCommand(
+    name="copy",
+    summary="copy all objects to another store: from SQLite to etcd, back, or to another file",
+    help=_HELP,
+    own=CopyOptions,
+    server_flags=(*ETCD_FLAGS, *SERVER_FLAGS),
+    operands=Operands(),
+    interrupted="run it again: what has been copied is skipped",
+    run=_run,
+)

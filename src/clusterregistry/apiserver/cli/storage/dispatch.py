@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.apiserver.cli.storage import backup, check, copy, help_text, restore, stats
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.cli.storage import backup, check, copy, restore, stats
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
+from clusterregistry.apiserver.options import Options
 from clusterregistry.apiserver.storage.errors import StorageError
-from clusterregistry.cli import exit_status, program
+from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
+from clusterregistry.cli.options.field import OptionSet
 from clusterregistry.cli.options.problems import OptionsError
-from clusterregistry.cli.program import Program
+from clusterregistry.cli.program import Program, asked_for, report_failure, report_usage
 
-COMMANDS: dict[str, Callable[[Sequence[str], Mapping[str, str], OptionSet], int]] = {
-    "backup": backup.run,
-    "restore": restore.run,
-    "check": check.run,
-    "stats": stats.run,
-    "copy": copy.run,
+COMMANDS: dict[str, StorageCommand[Any]] = {
+    each.name: each for each in (backup.COMMAND, restore.COMMAND, check.COMMAND, stats.COMMAND, copy.COMMAND)
 }
 
+HELP = """\
+Looks after the data of a registry: backups, checks, and moving from one engine to another.
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+Usage:
+  PROGRAM storage COMMAND [flags]
+
+Commands:
+  backup FILE    write a backup, also while the server runs
+  restore FILE   put a backup in the place of the database, while the server is stopped
+  check [FILE]   look whether the database, or a backup, is whole
+  stats [FILE]   show how much is in it
+  copy           copy all objects to another store: from SQLite to etcd, back, or to another file
+
+Examples:
+  PROGRAM storage backup registry-backup.db
+  PROGRAM storage check registry-backup.db
+  PROGRAM storage copy --to etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+
+More about a command: PROGRAM storage backup --help
+
+Exit status:
+  0  done
+  1  check has found something wrong
+  2  the command line, the environment or the configuration file is wrong; every mistake is named
+  3  it could not be done; a line says what to do
+"""
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Runs one storage command and returns the exit status."""
-    commands = {name: partial(_run, name, known) for name in COMMANDS}
-    text = known.names_program(help_text.STORAGE)
-    return Program(name=f"{known.program} storage", help=text, commands=commands).run(arguments, environ)
+    name = f"{server.program} storage"
+    commands = {each.name: partial(_run, each, server, name=f"{name} {each.name}") for each in COMMANDS.values()}
+    return Program(name=name, help=server.name_program(HELP), commands=commands).run(arguments, environ)
 
 
-def _run(name: str, known: OptionSet, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    if program.asked_for(arguments):
-        say(help_text.of(name, known).rstrip())
+def _run(
+    command: StorageCommand[Any],
+    server: OptionSet[Options],
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    name: str,
+) -> int:
+    if asked_for(arguments):
+        say(command.help_text(server).rstrip())
         return exit_status.OK
-    command = f"{known.program} storage {name}"
     try:
-        return COMMANDS[name](arguments, environ, known)
+        return command.run(arguments, environ, server)
     except OptionsError as error:
-        return program.report_usage(command, error)
+        return report_usage(name, error)
     except OperatorError as error:
-        return program.report_failure(command, error)
+        return report_failure(name, error)
     except StorageError as error:
-        return program.report_failure(command, OperatorError(str(error), remedy=getattr(error, "remedy", "")))
+        return report_failure(name, OperatorError(str(error), remedy=getattr(error, "remedy", "")))
     except KeyboardInterrupt:  # no success: an interrupted backup does not exist
-        interrupted = OperatorError("interrupted", remedy=help_text.INTERRUPTED[name])
-        return program.report_failure(command, interrupted)
+        return report_failure(name, OperatorError("interrupted", remedy=command.interrupted))

@@ -7,16 +7,31 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.options import Options
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
+
+_HELP = """\
+Puts a backup in the place of the database. The server must be stopped. The backup is checked first; the database that
+is there is kept beside it, under a name with the time. Revisions leap ahead, so that no program that watches
+takes the restored registry for the one it knew.
+
+Usage:
+  PROGRAM storage restore FILE [flags]
+
+Examples:
+  # Back to the state of the backup
+  PROGRAM storage restore registry-backup.db
+
+  # On a new machine: then add ca.crt and ca.key, and start the server there
+  PROGRAM storage restore --data-dir=/var/lib/PROGRAM registry-backup.db
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +46,9 @@ _AS_IT_IS = (
 )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when nothing was restored."""
-    wanted = Operands(least=1, most=1, missing="name the FILE that is to be restored")
-    given = command_line.read(arguments, environ, known, own=RestoreOptions, operands=wanted)
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import integrity, restore, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (backup,) = given.operands
@@ -59,14 +73,14 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) 
     if restored.kept:
         say(f"The database that was there is kept as {restored.kept}.")
     say(
-        f"Revisions go on behind {restored.revision}: programs that watch will list again by themselves.",
+        f"Revisions continue after {restored.revision}: clients that watch will list again.",
         *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
     )
     return exit_status.OK
 
 
 def _any_value(_key: str, _value: bytes) -> str:
-    """The server looks at each value itself."""
+    """Accepts every value: the server checks each one itself."""
     return ""
 
 
@@ -77,3 +91,14 @@ def _next_steps(*, certificates: bool) -> list[str]:
         "Next: put ca.crt and ca.key from the backup into the same directory, then start the server.",
         "      Without them it makes a new authority, and every client needs new certificates.",
     ]
+
+
+COMMAND = StorageCommand(
+    name="restore",
+    summary="put a backup in the place of the database, while the server is stopped",
+    help=_HELP,
+    own=RestoreOptions,
+    operands=Operands(least=1, most=1, missing="name the FILE that is to be restored"),
+    interrupted="look whether the database is there (`storage check`), or restore again",
+    run=_run,
+)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from clusterregistry.apiserver.cli.storage import command_line
-from clusterregistry.apiserver.cli.storage.command_line import Operands
-from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.options import Options
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.value_types import choice
 from clusterregistry.cli.progress import counted, shown_bytes
 
@@ -21,16 +20,28 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.stats import Measures
 
 
+_HELP = """\
+Shows how many objects there are, which revisions can be read, and how large the files are. The server may be running.
+
+Usage:
+  PROGRAM storage stats [FILE] [flags]
+
+Examples:
+  PROGRAM storage stats
+  PROGRAM storage stats -o json
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
     output: Literal["text", "json"] = option(
-        "text", kind=choice("text", "json"), help="For people, or for programs (-o json)."
+        "text", kind=choice("text", "json"), short="o", help="For people, or for programs (-o json)."
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
-    given = command_line.read(arguments, environ, known, own=StatsOptions, operands=Operands(most=1))
+    given = COMMAND.read(arguments, environ, server)
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
 
     path = given.file
@@ -70,3 +81,14 @@ def _as_json(path: Path, measures: Measures) -> dict[str, Any]:
         "oldestReadableRevision": measures.oldest_revision,
         "revisionsInLog": measures.rows,
     }
+
+
+COMMAND = StorageCommand(
+    name="stats",
+    summary="show how much is in it",
+    help=_HELP,
+    own=StatsOptions,
+    operands=Operands(most=1),
+    interrupted="run it again",
+    run=_run,
+)

@@ -1,15 +1,15 @@
-"""Whether a stored value is an object as this server writes them."""
+"""Checks whether a stored value is an object as this server writes it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _SLOT = b"\n"
-"""Where the resource version belongs; see ``storage.revisions``."""
+"""The place of the resource version; see ``storage.object_bytes``."""
 
 
 class ObjectCheck:
-    """``object_problem``, and how many it has found."""
+    """Calls ``object_problem``, and counts the problems."""
 
     def __init__(self) -> None:
         self.found = 0
@@ -21,8 +21,8 @@ class ObjectCheck:
 
 
 def object_problem(key: str, value: bytes) -> str:
-    """What is wrong with the value of a key; empty when it is an object of that name."""
-    import orjson  # noqa: PLC0415 - answers to a mistyped command come without it
+    """Returns the problem with the value of a key; empty when it is an object of that name."""
+    import orjson  # noqa: PLC0415 - not for a mistyped command
 
     try:
         found = orjson.loads(value)

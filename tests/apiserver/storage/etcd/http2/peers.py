@@ -1,4 +1,4 @@
-"""A server of HTTP/2 that does what a test tells it to, and what etcd never does, on a real socket."""
+"""A scripted HTTP/2 server on a real socket, which also does what etcd never does."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ async def test_a_server_may_take_less_of_a_table_of_headers_at_any_time() -> Non
     async def script(peer: Peer) -> None:
         await peer.greet()
         for size in (4096, 100, 0):
-            # A strict reader wants to be told that a table which has become too large is not in use.
+            # A strict decoder requires an announcement that a table which has become too large is not in use.
             peer._decoder.max_allowed_table_size = size
             peer.answer((await peer.request()).stream, b"%d" % size)
 
@@ -232,8 +232,8 @@ async def test_an_answer_without_trailers_is_an_error() -> None:
     assert "breaks off" in (await failure(script)).details
 
 
-async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> None:
-    heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+async def test_a_call_past_its_deadline_is_reset() -> None:
+    reset_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def script(peer: Peer) -> None:
         await peer.greet()
@@ -241,7 +241,7 @@ async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> N
         request = await peer.request()
         frame = await peer.frame(frames.RST_STREAM)
         assert frame.stream == request.stream
-        heard.set_result(frames.number(frame.content))
+        reset_code.set_result(frames.number(frame.content))
         peer.answer(request.stream, b"too late")
         peer.answer((await peer.request()).stream, b"in time")
 
@@ -250,11 +250,11 @@ async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> N
         with pytest.raises(RpcError) as caught:
             await call(channel, seconds=0.2)
         assert (caught.value.code, caught.value.reached) == (StatusCode.DEADLINE_EXCEEDED, True)
-        assert await heard == frames.CANCEL
+        assert await reset_code == frames.CANCEL
         assert await call(channel) == b"in time"
 
 
-async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None:
+async def test_a_cancelled_call_is_reset_and_disturbs_no_other() -> None:
     asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def script(peer: Peer) -> None:
@@ -263,7 +263,7 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
         asked.set_result(None)
         frame = await peer.frame(frames.RST_STREAM)
         assert (frame.stream, frames.number(frame.content)) == (first.stream, frames.CANCEL)
-        peer.answer(first.stream, b"nobody wants it")
+        peer.answer(first.stream, b"too late")
         peer.answer(second.stream, b"wanted")
 
     async with serving(script) as channel:
@@ -274,7 +274,7 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
         assert given_up.cancelled()
 
 
-async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_not(
+async def test_a_silent_server_gets_a_ping_and_is_left_without_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
@@ -349,7 +349,7 @@ async def test_messages_go_both_ways_on_a_stream_until_one_side_ends_it() -> Non
         stream.cancel()
 
 
-async def test_a_sink_gets_messages_as_they_come_and_the_end_is_told() -> None:
+async def test_a_sink_gets_messages_as_they_arrive_and_then_the_end() -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         first = await peer.frame(frames.DATA)
@@ -365,7 +365,7 @@ async def test_a_sink_gets_messages_as_they_come_and_the_end_is_told() -> None:
 
 
 @pytest.mark.parametrize("flags", [0, frames.END_STREAM], ids=["that goes on", "at its end"])
-async def test_a_stream_that_its_sink_cancels_hears_nothing_more(flags: int) -> None:
+async def test_a_stream_that_its_sink_cancels_gets_no_more_messages(flags: int) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         stream = (await peer.frame(frames.DATA)).stream

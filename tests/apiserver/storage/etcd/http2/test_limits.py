@@ -124,7 +124,7 @@ async def test_an_answer_before_the_end_of_a_body_ends_the_body() -> None:
         assert await call(channel) == b"next"
 
 
-async def test_a_server_is_told_what_was_read_though_seldom() -> None:
+async def test_window_updates_are_sent_but_rarely() -> None:
     size, answers = frames.SMALLEST_MAX_FRAME, 3
     frames_a_message = connection.STREAM_WINDOW // 2 // size + 1
 
@@ -148,7 +148,7 @@ async def test_a_server_is_told_what_was_read_though_seldom() -> None:
             assert len(await call(channel)) == frames_a_message * size - 5
 
 
-async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:
+async def test_a_stream_that_is_not_read_makes_the_server_wait() -> None:
     read = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -272,7 +272,7 @@ async def test_a_server_that_goes_away_answers_what_it_took_and_the_rest_was_not
         content = (second.stream).to_bytes(4, "big") + frames.ENHANCE_YOUR_CALM.to_bytes(4, "big") + b"too many pings"
         peer.send(frames.header(len(content), kind=frames.GOAWAY) + content)
         peer.answer(first.stream, b"first")
-        peer.send(frames.reset(third.stream, frames.CANCEL))  # nobody listens any longer
+        peer.send(frames.reset(third.stream, frames.CANCEL))  # its caller was cancelled
         peer.answer(second.stream, b"second")
         with pytest.raises(asyncio.IncompleteReadError):  # noqa: PT012 - until the client ends the connection by itself
             while True:
@@ -321,7 +321,7 @@ async def test_what_is_under_way_when_a_connection_is_lost_may_have_been_done() 
     assert "closed the connection" in under_way.details
 
 
-async def test_a_connection_that_is_lost_in_the_turn_of_a_call_disturbs_nobody(
+async def test_a_connection_lost_in_the_turn_of_a_call_disturbs_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def script(peer: Peer) -> None:
@@ -342,7 +342,7 @@ async def test_a_connection_that_is_lost_in_the_turn_of_a_call_disturbs_nobody(
     assert caplog.records == []
 
 
-async def test_who_waits_for_a_connection_when_its_channel_is_closed_is_told() -> None:
+async def test_closing_a_channel_fails_those_that_wait_for_a_connection() -> None:
     async def script(peer: Peer) -> None:
         await peer.frame()
 
@@ -462,7 +462,7 @@ GREETINGS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("greeting", "complaint"), GREETINGS.values(), ids=GREETINGS)
-async def test_who_does_not_speak_http2_is_told_of_and_has_begun_nothing(greeting: bytes, complaint: str) -> None:
+async def test_a_server_without_http2_is_explained_and_has_executed_nothing(greeting: bytes, complaint: str) -> None:
     async def script(peer: Peer) -> None:
         peer.send(greeting)
         peer.end()
@@ -507,7 +507,7 @@ async def test_nor_longer_than_a_connection_may_take(monkeypatch: pytest.MonkeyP
     assert (error.code, error.reached) == (StatusCode.DEADLINE_EXCEEDED, False)
 
 
-async def test_where_nobody_listens_one_attempt_is_made_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_listener_concurrent_calls_share_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "_FIRST_PAUSE", 60.0)
     channel, attempts = Channel(f"127.0.0.1:{free_ports(1)[0]}", None), 0
     opened = channel._open
@@ -527,7 +527,7 @@ async def test_where_nobody_listens_one_attempt_is_made_for_all(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("host", ["etcd..example", "x" * 64 + ".example"], ids=["empty", "long"])
-async def test_a_name_that_cannot_be_one_is_told_of_and_tried_as_seldom_as_others(
+async def test_an_invalid_name_is_explained_and_retried_like_others(
     host: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel = Channel(f"{host}:2379", None)

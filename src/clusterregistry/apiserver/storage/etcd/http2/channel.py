@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 
+from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.connection import CLOSED, Connection
 from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
@@ -37,7 +38,7 @@ class Channel:
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self._endpoint, self._tls = endpoint, tls
-        self._blocks: dict[tuple[str, Metadata, float | None], bytes] = {}
+        self._blocks = BoundedCache[tuple[str, Metadata, float | None], bytes](_MOST_CACHED)
         self._connection: Connection | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._connecting: asyncio.Future[Connection] | None = None
@@ -78,11 +79,10 @@ class Channel:
         key = (path, metadata, seconds)
         block = self._blocks.get(key)
         if block is None:
-            if len(self._blocks) >= _MOST_CACHED:
-                self._blocks.clear()
-            block = self._blocks[key] = frames.encode_request(
+            block = frames.encode_request(
                 path, authority=self._endpoint, tls=self._tls is not None, metadata=metadata, seconds=seconds
             )
+            self._blocks.put(key, block)
         return block
 
     # Connecting

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.flow import FrameWriter
-from clusterregistry.apiserver.storage.etcd.http2.frames import FrameReader, HeaderDecoder, ProtocolError
+from clusterregistry.apiserver.storage.etcd.http2.frames import FrameReader, ProtocolError
 from clusterregistry.apiserver.storage.etcd.http2.streams import BaseStream, RpcError, StatusCode, Stream, unavailable
 
 STREAM_WINDOW = 16 << 20
@@ -81,7 +81,6 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[BaseStream] = deque()
         self._next_id = 1
         self._most_open = math.inf
-        self._headers = HeaderDecoder()
         self._unacknowledged = 0
         self._reader = FrameReader(self)
         self._keepalive = Keepalive(self._write)
@@ -195,7 +194,7 @@ class Connection(asyncio.Protocol):
         if stream is None:
             return
         last = bool(flags & frames.END_STREAM)
-        error = stream.receive_head(self._headers.decode(block), last=last)
+        error = stream.receive_head(frames.decode_headers(block), last=last)
         if error is not None or last:
             self._finish(stream, error)
 

@@ -14,6 +14,8 @@ from urllib.parse import unquote
 from hpack import Decoder
 from hpack.exceptions import HPACKError
 
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
+
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 """Kinds of frames."""
 
@@ -302,23 +304,12 @@ def encode_request(path: str, *, authority: str, tls: bool, metadata: Metadata, 
     return b"".join(parts)
 
 
-class HeaderDecoder:
-    """Decodes blocks of headers. etcd repeats the same few, so they are cached by their bytes."""
+@bounded_cache(_MOST_CACHED)
+def decode_headers(block: bytes) -> ResponseHead:
+    """Decodes a block of headers. etcd repeats the same few, so they are cached by their bytes.
 
-    def __init__(self) -> None:
-        self._cached: dict[bytes, ResponseHead] = {}
-
-    def decode(self, block: bytes) -> ResponseHead:
-        """Decodes a block. Raises ProtocolError if it is invalid."""
-        head = self._cached.get(block)
-        if head is None:
-            if len(self._cached) >= _MOST_CACHED:
-                self._cached.clear()
-            head = self._cached[block] = _decode_headers(block)
-        return head
-
-
-def _decode_headers(block: bytes) -> ResponseHead:
+    Raises ProtocolError if the block is invalid.
+    """
     decoder = Decoder(max_header_list_size=LARGEST_BLOCK)
     # As announced to the peer: there is no table besides the static one.
     decoder.header_table_size = decoder.max_allowed_table_size = 0

@@ -117,7 +117,7 @@ def problem(tmp_path: Path, text: str) -> str:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_plain_words_with_the_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_mistake_is_described_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
     assert problem(tmp_path, text) == expected
 
 
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_said_in_plain_words_with_the_line(tmp_path: Path, text
         ("- secure-port\n", "(this is a list: write options without the dash before them)"),
     ],
 )
-def test_a_file_without_a_mapping_says_how_to_write_one(tmp_path: Path, text: str, hint: str) -> None:
+def test_a_file_without_a_mapping_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
     assert problem(tmp_path, text).endswith(hint)
 
 

@@ -143,8 +143,8 @@ def test_all_interfaces_cannot_be_advertised(environ: dict[str, str]) -> None:
 
 
 @contextmanager
-def nobody_in_particular() -> Iterator[None]:
-    """Root may read everything, so it acts as somebody else for a while."""
+def another_user() -> Iterator[None]:
+    """Root may read every file: the test runs as another user."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)
@@ -157,12 +157,12 @@ def nobody_in_particular() -> Iterator[None]:
 def test_an_unreadable_file_is_refused(environ: dict[str, str]) -> None:
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).chmod(0)
-        with nobody_in_particular():
+        with another_user():
             found = problems([f"--token-auth-file={file.name}"], environ)
     assert "Permission denied" in found[0]
 
 
-def test_nobody_is_anonymous_where_everything_is_allowed(environ: dict[str, str]) -> None:
+def test_anonymous_requests_are_refused_where_everything_is_allowed(environ: dict[str, str]) -> None:
     completed: CompletedOptions = load(["--authorization-mode=AlwaysAllow"], environ)
     assert completed.authentication.anonymous_auth is False
     assert len(completed.warnings) == 1
@@ -172,8 +172,16 @@ def test_nobody_is_anonymous_where_everything_is_allowed(environ: dict[str, str]
 OPEN = "every user who has signed in may do everything, from other machines too"
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7"])
-@pytest.mark.parametrize("modes", ["AlwaysAllow", "RBAC,AlwaysAllow"])
+@pytest.mark.parametrize(
+    ("address", "modes"),
+    [
+        ("0.0.0.0", "AlwaysAllow"),
+        ("::", "RBAC,AlwaysAllow"),
+        ("192.0.2.7", "AlwaysAllow"),
+        ("2001:db8::7", "AlwaysAllow"),
+        ("::ffff:192.0.2.7", "AlwaysAllow"),
+    ],
+)
 def test_allowing_everything_to_other_machines_gives_a_warning(
     environ: dict[str, str], address: str, modes: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""What an operator types about the data, reads, and gets as an exit status."""
+"""The storage commands: arguments, output and exit status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import clusterregistry
-from clusterregistry.apiserver.cli.storage import check, dispatch, help_text
+from clusterregistry.apiserver.cli.storage import check, dispatch
 from clusterregistry.apiserver.cli.storage.stored_object import object_problem
 from clusterregistry.apiserver.storage import location as locations
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -95,7 +95,7 @@ def change(path: Path, statement: str) -> None:
 # Backup and restore
 
 
-def test_a_backup_says_what_it_holds_and_what_to_do_next(
+def test_a_backup_prints_what_it_holds_and_what_to_do_next(
     storage: Storage, data: Path, tmp_path: Path, capsys: Output
 ) -> None:
     target = tmp_path / "a backup.db"
@@ -145,9 +145,9 @@ def test_an_empty_file_is_called_empty(storage: Storage, tmp_path: Path, capsys:
     empty = tmp_path / "empty.db"
     empty.touch()
     assert storage(command, str(empty)) == 3
-    told = capsys.readouterr().err
-    assert f"{empty} is empty\n" in told
-    assert "another program" not in told
+    printed = capsys.readouterr().err
+    assert f"{empty} is empty\n" in printed
+    assert "another program" not in printed
 
 
 def test_a_command_does_not_throw_away_the_log_beside_an_empty_database(storage: Storage, data: Path) -> None:
@@ -179,10 +179,10 @@ def test_a_damaged_backup_is_not_answered_with_the_advice_to_restore_a_backup(
     backup.write_bytes(content)
     capsys.readouterr()
     assert storage("restore", str(backup)) == 3
-    told = capsys.readouterr().err
-    assert "damaged" in told
-    assert "restore a backup" not in told
-    assert "use another backup" in told
+    printed = capsys.readouterr().err
+    assert "damaged" in printed
+    assert "restore a backup" not in printed
+    assert "use another backup" in printed
 
 
 def test_files_are_found_from_where_the_operator_is(
@@ -205,7 +205,7 @@ def test_an_interrupted_backup_is_no_success(
     assert not (tmp_path / "backup.db").exists()
 
 
-def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
+def test_a_restore_prints_where_the_old_database_is_and_what_to_do_next(
     storage: Storage, data: Path, tmp_path: Path, capsys: Output
 ) -> None:
     storage("backup", str(tmp_path / "backup.db"))
@@ -217,7 +217,7 @@ def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
     assert capsys.readouterr().out == (
         f"Restored 3 objects to {data / 'registry.db'}.\n"
         f"The database that was there is kept as {kept}.\n"
-        "Revisions go on behind 1000005: programs that watch will list again by themselves.\n"
+        "Revisions continue after 1000005: clients that watch will list again.\n"
         "Next: start the server.\n"
     )
     assert PREFIX + "later" in dict(rows(kept))
@@ -235,7 +235,9 @@ def test_a_restore_on_a_new_machine_reminds_of_the_certificates(
     assert (tmp_path / "new" / "registry.db").is_file()
 
 
-def test_an_object_that_is_none_is_not_restored(storage: Storage, data: Path, tmp_path: Path, capsys: Output) -> None:
+def test_a_backup_with_a_damaged_object_is_not_restored(
+    storage: Storage, data: Path, tmp_path: Path, capsys: Output
+) -> None:
     storage("backup", str(tmp_path / "backup.db"))
     change(tmp_path / "backup.db", "UPDATE log SET value = CAST('[]' AS BLOB) WHERE revision = 3")
     before = rows(data / "registry.db")
@@ -328,8 +330,8 @@ def test_stats_for_people(storage: Storage, data: Path, capsys: Output) -> None:
 @pytest.mark.parametrize("arguments", [["-o", "json"], ["-o=json"], ["--output=json"]])
 def test_stats_for_programs(storage: Storage, data: Path, arguments: list[str], capsys: Output) -> None:
     assert storage("stats", *arguments) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {
         "file": str(data / "registry.db"),
         "format": schema.VERSION,
         "fileBytes": (data / "registry.db").stat().st_size,
@@ -357,9 +359,9 @@ def test_stats_for_programs(storage: Storage, data: Path, arguments: list[str], 
     ],
 )
 def test_a_value_must_be_an_object_of_its_name(value: bytes, problem: str) -> None:
-    told = object_problem(PREFIX + "oslo", value)
-    assert problem in told
-    assert bool(told) == bool(problem)
+    printed = object_problem(PREFIX + "oslo", value)
+    assert problem in printed
+    assert bool(printed) == bool(problem)
 
 
 # Copy
@@ -418,7 +420,7 @@ ETCD = {"CLUSTERREGISTRY_ETCD_SERVERS": "http://127.0.0.1:1,http://127.0.0.1:2"}
 
 
 @pytest.mark.parametrize("name", ["backup", "restore", "check", "stats"])
-def test_a_registry_in_etcd_has_no_file_and_its_operator_is_told_what_there_is_instead(
+def test_a_registry_in_etcd_has_no_file_and_the_remedy_names_the_alternatives(
     name: str, storage: Storage, data: Path, tmp_path: Path, capsys: Output
 ) -> None:
     backup = tmp_path / "backup.db"
@@ -433,7 +435,7 @@ def test_a_registry_in_etcd_has_no_file_and_its_operator_is_told_what_there_is_i
     assert storage("check", str(backup), **ETCD) == 0
 
 
-def test_the_options_of_the_server_say_how_to_be_let_in(
+def test_the_options_of_the_server_have_the_credentials_of_etcd(
     storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
@@ -479,7 +481,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", ON_A_DATABASE)
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_file_that_we_must_not_touch_is_refused_by_all(
+def test_a_file_of_another_program_is_refused_by_every_command(
     name: str, kind: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     statement, message, remedy = REFUSED[kind]
@@ -513,7 +515,7 @@ def test_a_file_that_is_no_database_can_be_replaced_by_a_backup_as_the_server_ad
     assert content in [kept.read_bytes() for kept in data.glob("registry.db.*")]
 
 
-def test_a_backup_that_is_none_is_not_restored(storage: Storage, tmp_path: Path, capsys: Output) -> None:
+def test_a_file_that_is_no_backup_is_not_restored(storage: Storage, tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     assert storage("restore", str(tmp_path / "notes.txt")) == 3
     error = capsys.readouterr().err
@@ -591,7 +593,7 @@ def test_the_data_directory_comes_from_where_the_server_has_it_from(data: Path, 
 
 def examples() -> Iterator[list[str]]:
     """The commands that the help texts show."""
-    texts = [OPTIONS.names_program(help_text.STORAGE), *(help_text.of(name, OPTIONS) for name in dispatch.COMMANDS)]
+    texts = [OPTIONS.name_program(dispatch.HELP), *(each.help_text(OPTIONS) for each in dispatch.COMMANDS.values())]
     for text in texts:
         shown = text.partition("Examples:\n")[2].partition("Flags:\n")[0].replace("\\\n", " ")
         yield from (
@@ -600,7 +602,7 @@ def examples() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", dispatch.COMMANDS)
-def test_every_command_teaches_with_examples(name: str, capsys: Output) -> None:
+def test_every_command_has_examples(name: str, capsys: Output) -> None:
     assert main(["storage", name, "--zzz", "--help"], {}) == 0
     text = capsys.readouterr().out
     for expected in (f"clusterregistry storage {name}", "Usage:", "Examples:", "Flags:", "--data-dir=DIR"):
@@ -658,27 +660,27 @@ class Clock:
 
 
 @pytest.mark.parametrize(("on_terminal", "later"), [(True, 1.0), (False, 10.0)])
-def test_progress_is_told_after_a_second_and_then_now_and_then(
+def test_progress_is_printed_after_a_second_and_then_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: Output, *, on_terminal: bool, later: float
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
     clock = Clock()
-    tell = Progress("copied", "objects", now=clock)
-    tell(1, 2000)
+    show = Progress("copied", "objects", now=clock)
+    show(1, 2000)
     clock.now += progress.PATIENCE - 0.01
-    tell(2, 2000)
+    show(2, 2000)
     assert capsys.readouterr().err == ""
     clock.now += 0.01
-    tell(500, 2000)
+    show(500, 2000)
     clock.now += later - 0.01
-    tell(600, 2000)
+    show(600, 2000)
     assert capsys.readouterr().err == "... copied 500 of 2,000 objects (25%)\n"
     clock.now += 0.01
-    tell(0, 0)
-    assert capsys.readouterr().err == "... copied the objects that there are\n"
+    show(0, 0)
+    assert capsys.readouterr().err == "... copied all objects\n"
 
 
-def test_sizes_and_counts_are_shown_as_people_say_them() -> None:
+def test_sizes_and_counts_have_their_units() -> None:
     sizes = {0: "0 bytes", 999: "999 bytes", 1000: "1.0 KB", 4_200_000: "4.2 MB", 7_000_000_000_000: "7000.0 GB"}
     assert {size: shown_bytes(size) for size in sizes} == sizes
     assert [counted(number, "object") for number in (0, 1, 1234)] == ["0 objects", "1 object", "1,234 objects"]
@@ -736,7 +738,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
 
 
 @NEEDS_ETCD
-def test_an_etcd_that_is_not_there_is_told_with_advice(
+def test_an_etcd_that_does_not_answer_is_reported_with_a_remedy(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.client.PATIENCE_SECONDS", 0.2)

@@ -48,7 +48,7 @@ def ready(_: CompletedOptions, on_ready: Callable[[], None]) -> int:
     return 0
 
 
-def test_a_first_start_tells_what_it_made_and_what_to_type_next(
+def test_a_first_start_prints_what_it_made_and_what_to_type_next(
     start: Callable[..., int], tmp_path: Path, capsys: Output
 ) -> None:
     assert start(ready) == 0
@@ -60,7 +60,7 @@ def test_a_first_start_tells_what_it_made_and_what_to_type_next(
     )
 
 
-def test_a_second_start_only_says_that_it_is_ready(start: Callable[..., int], capsys: Output) -> None:
+def test_a_second_start_prints_only_that_it_is_ready(start: Callable[..., int], capsys: Output) -> None:
     start(ready)
     capsys.readouterr()
     assert start(ready) == 0
@@ -146,12 +146,12 @@ def test_warnings_are_logged_as_plain_lines(start: Callable[..., int], capsys: O
     assert "Z WARNING clusterregistry.apiserver.cli.server: anonymous requests are refused" in line
 
 
-@pytest.mark.parametrize(("arguments", "shown"), [([], ["told"]), (["-v"], ["told", "detail"])])
+@pytest.mark.parametrize(("arguments", "shown"), [([], ["message"]), (["-v"], ["message", "detail"])])
 def test_verbosity_shows_details(
     start: Callable[..., int], arguments: list[str], shown: list[str], capsys: Output
 ) -> None:
     def serve(*_: object) -> int:
-        logging.getLogger("clusterregistry.apiserver").info("told")
+        logging.getLogger("clusterregistry.apiserver").info("message")
         logging.getLogger("clusterregistry.apiserver").debug("detail")
         logging.getLogger("somelibrary").info("chatter")
         return 0

@@ -1,14 +1,14 @@
-"""What other programs call an option of ours, and what to say of options that we have no need for.
+"""Words of other programs for the options of the server, and flags that the server does not support yet.
 
-The words are those that people type who know k3s, kube-apiserver, etcd, docker or a web server. They are only looked
-at when an option is not known: each becomes a hint, none becomes an option.
+The words come from k3s, kube-apiserver, etcd, docker and web servers. They are looked up only for an unknown option:
+each becomes a hint, none becomes an option.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
-from clusterregistry.cli.options.problems import nearest
+from clusterregistry.cli.options.problems import Vocabulary, by_word
 
 _WORDS: Mapping[str, str] = {
     "config": "c conf config-file configuration f file",
@@ -64,7 +64,7 @@ _ADVICE: Mapping[str, str] = {
     "`standalone` writes it to DATA_DIR/admin.kubeconfig at its start; --data-dir says where that is": ""
     "write-kubeconfig write-kubeconfig-mode write-kubeconfig-group admin-kubeconfig output-kubeconfig "
     "kubeconfig-output kubeconfig-path",
-    "the log tells more with -v=1, and everything with -v=5": "debug log log-level loglevel trace verbose verbosity "
+    "-v=1 adds details to the log, -v=5 everything": "debug log log-level loglevel trace verbose verbosity "
     "vmodule vv vvv zap-log-level",
     "the log goes to standard error: redirect it there, such as 2>registry.log": "log-file log-dir log-path logfile "
     "logtostderr alsologtostderr stderrthreshold log-file-max-size",
@@ -95,33 +95,14 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
-def _by_word(table: Mapping[str, str]) -> dict[str, str]:
-    return {word: meaning for meaning, words in table.items() for word in words.split()}
+UNSUPPORTED: Mapping[str, str] = {"authorization-always-allow": "authorization", "profiling": "profiling"}
+"""By flag that is planned: the topic. Such a flag is refused, never ignored: a server that silently runs without its
+audit log is worse than one that does not start. A change that implements a flag moves it from here to a group."""
 
+_INSTEAD: Mapping[str, str] = {"authorization-always-allow": "use --authorization-mode=AlwaysAllow"}
 
-SYNONYMS: Mapping[str, str] = _by_word(_WORDS)
-"""By the word of another program: the flag of ours."""
-
-ADVICE: Mapping[str, str] = _by_word(_ADVICE)
-"""By the word of another program: what to do, where no flag of ours is the answer."""
-
-
-def meant(typed: str, known: Iterable[str]) -> str:
-    """The known flag that was probably meant by an unknown one; ``""`` when there is no telling."""
-    word = _spelled(typed)
-    if word in ADVICE:
-        return ""
-    flags = list(known)
-    candidate = SYNONYMS.get(word, word)
-    return candidate if candidate in flags else nearest(word, flags)
-
-
-def hint(typed: str, known: Iterable[str], *, shown_as: Callable[[str], str] = "--{}".format) -> str:
-    """What to say of an unknown option beside that it is unknown; ``""`` when there is nothing."""
-    flag = meant(typed, known)
-    return f"did you mean {shown_as(flag)}?" if flag else ADVICE.get(_spelled(typed), "")
-
-
-def _spelled(typed: str) -> str:
-    """With dashes, as kube-apiserver reads underscores, and in small letters unless it is a single one."""
-    return typed.replace("_", "-").lower() if len(typed) > 1 else typed
+VOCABULARY = Vocabulary(
+    synonyms=by_word(_WORDS),
+    advice=by_word(_ADVICE),
+    unsupported={flag: _INSTEAD.get(flag, "") for flag in UNSUPPORTED},
+)

@@ -1,24 +1,24 @@
-"""Flags that people know from other programs: the hint is the one that helps, and none misleads."""
+"""Flags of other programs get a hint that helps, and none that misleads."""
 
 from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.options import environment, flags, synonyms
-from clusterregistry.apiserver.options.unsupported import PLANNED
+from clusterregistry.apiserver.options.vocabulary import VOCABULARY
 from clusterregistry.cli.options.problems import nearest
+from clusterregistry.cli.options.sources import read_environment, read_flags
 from tests.product import OPTIONS
 
 
 def problem(*arguments: str) -> str:
-    (found,) = flags.read(arguments, OPTIONS).problems
+    (found,) = read_flags(OPTIONS, arguments).problems
     return str(found)
 
 
 @pytest.mark.parametrize(
     ("typed", "flag"),
     [
-        # What anybody types first
+        # What users type first
         ("--port", "secure-port"),
         ("-p", "secure-port"),
         ("--listen", "bind-address"),
@@ -103,12 +103,12 @@ def test_words_are_near_with_a_mistake_or_two(typed: str, near: str) -> None:
 
 
 def test_every_synonym_leads_to_a_flag_and_is_none() -> None:
-    known = {*OPTIONS.by_flag, *PLANNED, *flags.COMMAND_LINE_ONLY}
-    assert set(synonyms.SYNONYMS.values()) <= known
-    assert not known & {*synonyms.SYNONYMS, *synonyms.ADVICE}
-    assert not set(synonyms.SYNONYMS) & set(synonyms.ADVICE)
+    known = {*OPTIONS.by_flag, *VOCABULARY.unsupported, *OPTIONS.command_line_only}
+    assert set(VOCABULARY.synonyms.values()) <= known
+    assert not known & {*VOCABULARY.synonyms, *VOCABULARY.advice}
+    assert not set(VOCABULARY.synonyms) & set(VOCABULARY.advice)
 
 
 def test_a_variable_gets_the_same_hint_in_its_own_spelling() -> None:
-    (found,) = environment.read({"CLUSTERREGISTRY_DATADIR": "x"}, OPTIONS).problems
+    (found,) = read_environment(OPTIONS, {"CLUSTERREGISTRY_DATADIR": "x"}).problems
     assert str(found).endswith("(did you mean CLUSTERREGISTRY_DATA_DIR?)")

@@ -76,9 +76,3 @@ def test_no_text_raises_anything_but_a_value_error(flag: str, text: str) -> None
         OPTIONS.by_flag[flag].details.kind.parse(text)
     except ValueError as error:
         assert str(error)  # noqa: PT017 - either outcome is fine, another exception is not
-
-
-@pytest.mark.parametrize("flag", sorted(OPTIONS.by_flag))
-def test_the_default_of_every_option_can_be_shown(flag: str) -> None:
-    option = OPTIONS.by_flag[flag]
-    assert option.default_text or option.details.default_shown

@@ -1,0 +1,118 @@
+"""Access to the registry and of the registry: service account, network policies, and the APIService."""
+
+from __future__ import annotations
+
+import base64
+
+from clusterregistry.crinit.credentials.material import Material
+from clusterregistry.crinit.manifests import etcd, server
+from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, cluster_wide, labels, metadata, selector
+from clusterregistry.crinit.settings import Mode, Settings, Storage
+
+RBAC = "rbac.authorization.k8s.io"
+KUBE_SYSTEM = "kube-system"
+POLICY_VERSION = "networking.k8s.io/v1"
+POLICY_KIND = "NetworkPolicy"
+GROUP = "clusterregistry.k8s.io"
+VERSION = "v1alpha1"
+API_SERVICE = f"{VERSION}.{GROUP}"
+
+
+def accounts(settings: Settings) -> list[Manifest]:
+    """Returns the account of the registry in its host cluster. It has rights there only if it is aggregated."""
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(settings, settings.name),
+        "automountServiceAccountToken": False,
+    }
+    return [account] if settings.mode is Mode.STANDALONE else [account, _delegator(settings), _reader(settings)]
+
+
+def _delegator(settings: Settings) -> Manifest:
+    """Allows token reviews and access reviews."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": cluster_wide(settings, "auth-delegator"), "labels": labels(settings)},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "system:auth-delegator"},
+        "subjects": _subjects(settings),
+    }
+
+
+def _reader(settings: Settings) -> Manifest:
+    """Allows to read the authorities of front proxies and clients."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {
+            "name": cluster_wide(settings, "auth-reader"),
+            "namespace": KUBE_SYSTEM,
+            "labels": labels(settings),
+        },
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
+        "subjects": _subjects(settings),
+    }
+
+
+def _subjects(settings: Settings) -> list[Manifest]:
+    return [{"kind": "ServiceAccount", "name": settings.name, "namespace": settings.namespace}]
+
+
+def network_policies(settings: Settings) -> list[Manifest]:
+    """Opens the server's port to everything, and the ports of etcd to the pods of the registry only.
+
+    Policies take effect where the network of the host cluster supports them; certificates are required everywhere.
+    Egress is not restricted: webhooks, OpenID Connect and an external etcd may be anywhere.
+    """
+    if not settings.network_policy:
+        return []
+    # Clients come from anywhere, and so does the kube-apiserver of the host cluster, which is no pod.
+    of_server = _policy(settings, settings.name, SERVER, [{"ports": _port(server.PORT)}])
+    if settings.storage is not Storage.OWN_ETCD:
+        return [of_server]
+    client = {"ports": _port(etcd.CLIENT_PORT), "from": [_pods(settings, SERVER), _pods(settings, ETCD)]}
+    peer = {"ports": _port(etcd.PEER_PORT), "from": [_pods(settings, ETCD)]}
+    return [of_server, _policy(settings, settings.etcd_name, ETCD, [client, peer])]
+
+
+def _policy(settings: Settings, name: str, component: str, ingress: list[Manifest]) -> Manifest:
+    return {
+        "apiVersion": POLICY_VERSION,
+        "kind": POLICY_KIND,
+        "metadata": metadata(settings, name, component=component),
+        "spec": {
+            "podSelector": {"matchLabels": selector(settings, component)},
+            "policyTypes": ["Ingress"],
+            "ingress": ingress,
+        },
+    }
+
+
+def _pods(settings: Settings, component: str) -> Manifest:
+    return {"podSelector": {"matchLabels": selector(settings, component)}}
+
+
+def _port(number: int) -> list[Manifest]:
+    return [{"protocol": "TCP", "port": number}]
+
+
+def apiservices(settings: Settings, material: Material) -> list[Manifest]:
+    """Returns the APIService by which kube-apiserver forwards requests to an aggregated registry."""
+    if settings.mode is not Mode.AGGREGATED:
+        return []
+    return [
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": API_SERVICE, "labels": labels(settings)},
+            "spec": {
+                "group": GROUP,
+                "version": VERSION,
+                "groupPriorityMinimum": 1000,
+                "versionPriority": 15,
+                "service": {"name": settings.name, "namespace": settings.namespace, "port": server.SERVICE_PORT},
+                "caBundle": base64.b64encode(material.authority.certificate).decode(),
+            },
+        }
+    ]
