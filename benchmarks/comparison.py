@@ -4,6 +4,8 @@ Runs at different times on one machine differ by a factor of two and more; what 
 does not. A round that others disturbed is made again later, as far as time allows.
 """
 
+from __future__ import annotations
+
 import json
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -15,10 +17,9 @@ from pathlib import Path
 from benchmarks import population, servers, start_up
 from benchmarks.driver import LoadError, call
 from benchmarks.goals import short
-from benchmarks.meter import Record
+from benchmarks.meter import NOISY, Record
 from benchmarks.progress import Progress, Say
 from benchmarks.results import ETCD_ITSELF, Results, failure
-from benchmarks.rounds import Round, most_disturbed
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Server, Workshop
 from benchmarks.targets import Target
@@ -26,6 +27,8 @@ from benchmarks.targets import Target
 STARTUP = "startup"
 _SETUP_SECONDS = {servers.PEER: 45.0, servers.SQLITE: 10.0, servers.ETCD: 15.0}
 """About what it takes to start each and to give it 10,000 objects."""
+_MOST_AGAIN = 2
+"""How often one is made again: a permanent disturbance is not waited for."""
 
 
 @dataclass(kw_only=True)
@@ -167,3 +170,44 @@ def figures(name: str, record: Record) -> str:
         f"{name:22} {short(record.get('rps')):>8}/s  p99 {short(record.get('p99_ms')):>7} ms  "
         f"CPU {short(record.get('cpu_us')):>9} us  others {short(record.get('foreign_cpu_pct')):>4}%{problem}"
     )
+
+
+@dataclass(eq=False)
+class Round:
+    """What one scenario has found on each server, one after the other."""
+
+    scenario: Scenario
+    number: int
+    found: dict[str, dict[str, Record]]
+    """By server, and by the name of the record."""
+    made_again: int = 0
+
+    def records(self) -> Iterator[tuple[str, str, Record]]:
+        """Server, name and record."""
+        for server, by_name in self.found.items():
+            for name, record in by_name.items():
+                yield server, name, record
+
+    @property
+    def disturbance(self) -> float:
+        """The most that others took during one of its measurements, in percent of a core."""
+        return max((record.get("foreign_cpu_pct", 0.0) for _, _, record in self.records()), default=0.0)
+
+    @property
+    def failed(self) -> bool:
+        return any("failed" in record for _, _, record in self.records())
+
+    def is_better(self, other: Round) -> bool:
+        """Whether it is the one to keep. What it has found plays no part in that."""
+        return not self.failed and self.disturbance < other.disturbance
+
+
+def most_disturbed(rounds: Sequence[Round]) -> Round | None:
+    """The one that needs it most to be made again; None when none does, or all that do have been.
+
+    One that failed is left alone: it shows the server, not a disturbance.
+    """
+    disturbed = [
+        each for each in rounds if each.disturbance > NOISY and not each.failed and each.made_again < _MOST_AGAIN
+    ]
+    return max(disturbed, key=lambda each: each.disturbance, default=None)

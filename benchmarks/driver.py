@@ -1,5 +1,6 @@
 """The client: requests over some connections at once, kept alive, in one epoll loop on raw sockets."""
 
+import itertools
 import select
 import socket
 import ssl
@@ -30,6 +31,11 @@ class Sending(NamedTuple):
     tag: Any = None
     due: float | None = None
     """Seconds from the start, for a fixed rate. Its latency counts from then."""
+
+
+def forever(make: Callable[[int], Sending]) -> Iterator[Sending]:
+    """Requests without an end, each made from its number when it is sent."""
+    return map(make, itertools.count())
 
 
 OnAnswer = Callable[[Any, int, bytes], Sending | None]

@@ -12,14 +12,13 @@ from typing import Any
 
 from benchmarks import objects, read_load, servers, watch_load, write_load
 from benchmarks.answers import Answer
-from benchmarks.driver import Load, LoadError, Sending, drive, measured
+from benchmarks.driver import Load, LoadError, Sending, drive, forever, measured
 from benchmarks.meter import Record, latencies, median_record, settle, usage
 from benchmarks.objects import PATH, name_of
 from benchmarks.population import ensure
 from benchmarks.progress import Say
 from benchmarks.results import Results, reduced
 from benchmarks.servers import Workshop
-from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target
 from benchmarks.watchers import ignore_interrupts
 

@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping
 
 from benchmarks import wrk
-from benchmarks.driver import Load, Sending, measured
+from benchmarks.driver import Load, Sending, forever, measured
 from benchmarks.meter import Record
 from benchmarks.objects import PATH, name_of
-from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target
 
 _SMALL, _MEDIUM = 100, 1000

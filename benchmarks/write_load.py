@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import objects
-from benchmarks.driver import Load, Sending, call, measured
+from benchmarks.driver import Load, Sending, call, forever, measured
 from benchmarks.meter import Record
 from benchmarks.objects import API_VERSION, PATH, fresh_numbers, name_of
-from benchmarks.sources import forever
 from benchmarks.targets import Target
 
 _VERSION = re.compile(rb'"resourceVersion":\s*"(\d+)"')

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks import objects
-from benchmarks.driver import Load, LoadError, Sending, measured
+from benchmarks.driver import Load, LoadError, Sending, forever, measured
 from benchmarks.meter import Meter, Record
-from benchmarks.sources import forever
 from benchmarks.targets import NO_FIELDS, Target, header_fields
 
 MISSING = (

@@ -107,7 +107,7 @@ def test_a_chain_is_verified_once_and_the_memory_is_bounded(monkeypatch: pytest.
         return real(self, chain, now)
 
     monkeypatch.setattr(certificates.Recognition, "_examine", counted)
-    monkeypatch.setattr(certificates, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(certificates, "MAX_CACHED", 2)
     authenticator = ClientCertificates(clients(), lambda: START)
     request = FakeRequest(client_certificates=(der((CN, "jane")),))
     for _ in range(3):

@@ -145,7 +145,7 @@ async def test_too_many_questions_are_not_asked(hook: Hook, monkeypatch: pytest.
 
 
 async def test_the_memory_is_bounded_and_holds_no_token(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_review, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(token_review, "MAX_CACHED", 8)
     reviews = TokenReviews(hook, seconds=60)
     for number in range(20):
         await known(reviews, f"good{number}")
@@ -156,7 +156,7 @@ async def test_the_memory_is_bounded_and_holds_no_token(hook: Hook, monkeypatch:
 
 
 async def test_strangers_do_not_push_out_users(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_review, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(token_review, "MAX_CACHED", 8)
     reviews = TokenReviews(hook, seconds=60)
     user = await known(reviews, "good")
     for number in range(20):

@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from tests.system.faults.disks import COMPILER, FailingDisk
 from tests.system.faults.nemesis import Killing, KillingOnFailingDisk, Nemesis, OneOf
-from tests.system.faults.report import Progress, Say, first, keep_if_wrong, positive, seed_option
+from tests.system.faults.report import Say, first, keep_if_wrong, positive, run_command, seed_option
 from tests.system.faults.servers import Server
 from tests.system.faults.verdict import Verdict, check
 from tests.system.faults.workload import StalledError, Workload
@@ -25,7 +23,6 @@ SHORTEST, LONGEST = 0.2, 1.0
 FAILING_SECONDS = 0.3
 """How long the disk fails before such a crash."""
 ROUNDS = 200
-FAILED = 1
 
 
 async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Verdict:
@@ -69,24 +66,13 @@ async def _strike(nemesis: Nemesis, workload: Workload, *, rounds: int, rng: ran
 
 def main() -> int:
     options = _options()
-    directory = Path(tempfile.mkdtemp(prefix="crash-test-"))
-    say = Progress()
-    if _passes(directory, rounds=options.rounds, seed=options.seed, say=say):
-        shutil.rmtree(directory)
-        return 0
-    say(f"FAILED; the server's files and log, and the history, are in {directory}")
-    return FAILED
 
+    async def run(directory: Path, say: Say) -> bool:
+        verdict = await crash(directory, rounds=options.rounds, seed=options.seed, say=say)
+        say(f"after {options.rounds} crashes: {verdict.report()}")
+        return not verdict.violations
 
-def _passes(directory: Path, *, rounds: int, seed: int, say: Say) -> bool:
-    passes = False
-    try:
-        verdict = asyncio.run(crash(directory, rounds=rounds, seed=seed, say=say))
-        say(f"after {rounds} crashes: {verdict.report()}")
-        passes = not verdict.violations
-    except* AssertionError as group:
-        say(f"the server did not start again: {first(group)}")
-    return passes
+    return run_command("crash-test", run, seed=options.seed)
 
 
 def _options() -> argparse.Namespace:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -22,13 +20,12 @@ from pathlib import Path
 from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.nemesis import Storm
 from tests.system.faults.records import Record
-from tests.system.faults.report import Progress, Say, first, keep_if_wrong, positive, seed_option
+from tests.system.faults.report import Say, first, keep_if_wrong, positive, run_command, seed_option
 from tests.system.faults.sites import Site
 from tests.system.faults.verdict import Verdict, check
 from tests.system.faults.workload import StalledError, Workload
 
 SECONDS = 300
-FAILED = 1
 PATIENCE = 3.0
 """Seconds that clients wait: less than a server may take to learn that a member is gone, so some leave it before."""
 LONGEST = 5.0
@@ -157,25 +154,13 @@ def shown(strikes: Counter[str]) -> str:
 
 def main() -> int:
     options = _options()
-    directory = Path(tempfile.mkdtemp(prefix="fault-test-"))
-    say = Progress()
-    with suppress(KeyboardInterrupt):
-        if _passes(directory, seconds=options.seconds, seed=options.seed, say=say):
-            shutil.rmtree(directory)
-            return 0
-    say(f"FAILED with seed {options.seed}; the logs of all servers, and the history, are in {directory}")
-    return FAILED
 
-
-def _passes(directory: Path, *, seconds: float, seed: int, say: Say) -> bool:
-    passes = False
-    try:
-        struck = asyncio.run(strike(directory, seconds=seconds, seed=seed, say=say))
+    async def run(directory: Path, say: Say) -> bool:
+        struck = await strike(directory, seconds=options.seconds, seed=options.seed, say=say)
         say(f"{struck.strikes.total()} strikes ({shown(struck.strikes)})\n{struck.verdict.report()}")
-        passes = not struck.verdict.violations
-    except* AssertionError as group:
-        say(f"something did not start again: {first(group)}")
-    return passes
+        return not struck.verdict.violations
+
+    return run_command("fault-test", run, seed=options.seed)
 
 
 def _options() -> argparse.Namespace:

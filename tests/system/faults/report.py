@@ -1,20 +1,49 @@
-"""Progress, histories and options of the commands here."""
+"""The frame of the commands here: options, progress, histories, exit status."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import secrets
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.system.faults.records import Record
 from tests.system.faults.verdict import Verdict
 
 HISTORY = "history.txt"
+FAILED = 1
 
 Say = Callable[[str], None]
+Run = Callable[[Path, Say], Coroutine[Any, Any, bool]]
+"""Runs a test in a directory; returns whether it passed. Raises AssertionError, in a group, when it cannot go on."""
+
+
+def run_command(name: str, run: Run, *, seed: int) -> int:
+    """Runs a test and returns the exit status. The directory with logs and the history is kept if the test fails."""
+    directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    say = Progress()
+    with suppress(KeyboardInterrupt):
+        if _passes(run, directory, say):
+            shutil.rmtree(directory)
+            return 0
+    say(f"FAILED with seed {seed}; the logs of all servers, and the history, are in {directory}")
+    return FAILED
+
+
+def _passes(run: Run, directory: Path, say: Say) -> bool:
+    passes = False
+    try:
+        passes = asyncio.run(run(directory, say))
+    except* AssertionError as group:
+        say(f"a process did not start again: {first(group)}")
+    return passes
 
 
 class Progress:

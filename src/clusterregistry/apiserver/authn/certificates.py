@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Chain = tuple[bytes, ...]
 
-MAX_REMEMBERED = 4096
+MAX_CACHED = 4096
 
 REFUSED_SECONDS = 60.0
 """Seconds after which a refused certificate is verified again: it may not have been valid yet."""
@@ -103,7 +103,7 @@ class Recognition(Generic[T]):
         self._read = read
         self._purpose, self._level = purpose, level
         self._clock = clock
-        self._seen: BoundedCache[bytes, _Found[T]] = BoundedCache(MAX_REMEMBERED)
+        self._seen: BoundedCache[bytes, _Found[T]] = BoundedCache(MAX_CACHED)
         """Keys: the client's own certificate if it was accepted, since its path stays valid whatever else is sent; a
         digest of all its certificates if it was refused, since a client may send an intermediate next time. So no
         entry holds useless certificates."""
@@ -111,13 +111,13 @@ class Recognition(Generic[T]):
     def of(self, chain: Chain) -> T:
         """The value for a client with these certificates. Raises CredentialRefused."""
         now = self._clock()
-        found = self._remembered(chain[0], now) or self._remembered(_digest(chain), now) or self._look(chain, now)
+        found = self._cached(chain[0], now) or self._cached(_digest(chain), now) or self._look(chain, now)
         if found.value is None:
             refusal = found.refusal
             raise CredentialRefused(lambda: f"client certificate{_named(chain)} as that of {self._purpose}: {refusal}")
         return found.value
 
-    def _remembered(self, key: bytes, now: float) -> _Found[T] | None:
+    def _cached(self, key: bytes, now: float) -> _Found[T] | None:
         found = self._seen.get(key)
         if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
             return None

@@ -22,7 +22,7 @@ from clusterregistry.apiserver.webhooks.health_state import HealthState
 log = logging.getLogger(__name__)
 
 API_VERSION = "authentication.k8s.io/v1"
-MAX_REMEMBERED = 8192
+MAX_CACHED = 8192
 LOG_SECONDS = 10.0
 """Errors of the webhook are logged once in this time: unauthenticated clients must not fill a disk."""
 
@@ -58,8 +58,8 @@ class TokenReviews:
     ) -> None:
         """``on_failure`` returns the error of requests when the webhook fails; without it they get a 401."""
         self._webhook, self._seconds, self._audiences = webhook, seconds, tuple(audiences)
-        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
-        self._unknown: TTLCache[bytes, bool] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_CACHED, clock=clock)
+        self._unknown: TTLCache[bytes, bool] = TTLCache(MAX_CACHED, clock=clock)
         self._logged: TTLCache[str, bool] = TTLCache(1, clock=clock)
         self._questions: SingleFlight[bytes, User | None] = SingleFlight()
         self._on_failure = on_failure
@@ -91,7 +91,7 @@ class TokenReviews:
             self._failed(error)
             return None
         self._state.worked()
-        self._remember(key, review)
+        self._cache(key, review)
         return review.user
 
     def _failed(self, error: CallFailed) -> None:
@@ -99,7 +99,7 @@ class TokenReviews:
         if self._on_failure is not None:
             raise self._on_failure(error)
 
-    def _remember(self, key: bytes, review: Review) -> None:
+    def _cache(self, key: bytes, review: Review) -> None:
         if review.user is not None:
             self._users.keep_for(key, review.user, seconds=self._seconds)
         elif review.error:

@@ -117,7 +117,7 @@ class Store:
         facts = self.record.facts.get(name)
         return facts if facts is not None and facts.digest == digest else None
 
-    def _remember(self, name: str, facts: Facts) -> Facts:
+    def _add_facts(self, name: str, facts: Facts) -> Facts:
         self.record = Record({**self.record.facts, name: facts}, self.record.kubeconfig)
         return facts
 
@@ -173,7 +173,7 @@ class Store:
         if private is not None:  # without the key a server runs until a renewal
             key = certificates.key(self.layout.ca_key, private, remedy=self.ca_remedy)
             certificates.require_match(path, held, key, remedy=self.ca_remedy)
-        return self._remember("ca", Facts(self._ca_digest(), held.not_valid_after_utc.timestamp()))
+        return self._add_facts("ca", Facts(self._ca_digest(), held.not_valid_after_utc.timestamp()))
 
     def _authority(self) -> Authority:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415
@@ -212,7 +212,7 @@ class Store:
         certificates.require_issued_by(leaf.certificate, held, ca, remedy=leaf.remedy)
         not_after = held.not_valid_after_utc.timestamp()
         facts = Facts(self._digest(leaf), not_after, certificates.names(held), leaf.further)
-        return self._remember(leaf.name, facts)
+        return self._add_facts(leaf.name, facts)
 
     def _issue(self, leaf: Leaf, how: str) -> None:
         authority = self._authority()

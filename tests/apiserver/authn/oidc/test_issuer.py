@@ -162,7 +162,7 @@ async def test_a_signed_token_without_a_user_is_refused() -> None:
 
 
 async def test_the_memory_is_bounded_and_holds_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authenticator, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(authenticator, "MAX_CACHED", 8)
     party = await ready()
     for number in range(20):
         assert await party.user_of(party.token(sub=f"u{number}")) is not None

@@ -5,7 +5,7 @@ import gc
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -34,13 +34,6 @@ _numbers = count()
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
     with EtcdCluster(tmp_path_factory.mktemp("etcd"), Settings(killed=True)) as etcd:
         yield etcd
-
-
-@pytest.fixture
-async def store(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
-    yield storage
-    await storage.close()
 
 
 def count_transactions(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[Any]:

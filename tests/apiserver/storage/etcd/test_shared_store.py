@@ -1,7 +1,7 @@
 """A store in an etcd that others use too: their keys, their revisions, their compactions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,32 +28,6 @@ from tests.apiserver.storage.recording import fill, keys
 pytestmark = NEEDS_ETCD
 
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
-        yield etcd
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"/registry/{next(_numbers)}"
-
-
-@pytest.fixture
-async def store(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
-    yield storage
-    await storage.close()
-
-
-@pytest.fixture
-async def second(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
-    """The same store, opened by another replica."""
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
-    yield storage
-    await storage.close()
 
 
 @pytest.fixture

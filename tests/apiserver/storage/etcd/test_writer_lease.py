@@ -4,10 +4,9 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import pytest
@@ -26,22 +25,14 @@ from tests.apiserver.storage.recording import fill, keys
 
 pytestmark = NEEDS_ETCD
 
-_numbers = count()
-
 LEASE_SECONDS = 60
 AT_ONCE = 10.0
 """Seconds: much more than a handover takes, and less than a lease."""
 
 
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
-        yield etcd
-
-
 @pytest.fixture
-def settings(etcd: EtcdCluster) -> EtcdSettings:
-    return settings_for(etcd, prefix=f"/registry/{next(_numbers)}")
+def settings(etcd: EtcdCluster, prefix: str) -> EtcdSettings:
+    return settings_for(etcd, prefix=prefix)
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from clusterregistry.apiserver.webhooks.call_cache import TTLCache
 
 log = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 8192
+MAX_CACHED = 8192
 LOG_SECONDS = 10.0
 """The same refusal is logged once in this time: unauthenticated clients must not fill a disk."""
 
@@ -31,7 +31,7 @@ class IssuedTokens:
     def __init__(self, settings: IssuerSettings, issuer: Issuer, *, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._issuer, self._clock = settings, issuer, clock
         self._keys = issuer.keys
-        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_CACHED, clock=clock)
         self._logged: TTLCache[str, bool] = TTLCache(64)
 
     def user_of(self, token: str) -> User | Awaitable[User | None] | None:

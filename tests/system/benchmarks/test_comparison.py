@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import servers
-from benchmarks.comparison import Comparison
+from benchmarks.comparison import Comparison, Round, most_disturbed
 from benchmarks.driver import LoadError
 from benchmarks.meter import NOISY, Record
 from benchmarks.results import Results
-from benchmarks.rounds import Round, most_disturbed
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Workshop
 from benchmarks.targets import Target
