@@ -247,8 +247,8 @@ async def test_a_plugin_gets_its_arguments_and_variables() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("no JSON", "did not print JSON"),
-        ("[]", "did not print an ExecCredential"),
+        ("no JSON", "does not print JSON"),
+        ("[]", "does not print an ExecCredential"),
         ('{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1beta1"}', "another version"),
         (f'{{"kind": "ExecCredential", "apiVersion": "{V1}"}}', "without status"),
         (f'{{"kind": "ExecCredential", "apiVersion": "{V1}", "status": {{}}}}', "neither a token nor"),

@@ -104,15 +104,17 @@ def test_a_file_beyond_the_limit_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named_beside_what_is_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--kubeconfig names no file that exists: .*missing"):
+    with pytest.raises(ConfigError, match=r"there is no file .*missing, which --kubeconfig names"):
         kubeconfig.load(Paths((tmp_path / "missing",), "--kubeconfig"))
+    with pytest.raises(ConfigError, match=r"none of the files that \$KUBECONFIG names is there: .*missing, .*too"):
+        kubeconfig.load(Paths((tmp_path / "missing", tmp_path / "too"), "$KUBECONFIG"))
     merged = kubeconfig.load_file(one(tmp_path / "config"))
-    with pytest.raises(ConfigError, match='no context "other"; it has: it'):
+    with pytest.raises(ConfigError, match='no context "other"; there are: it'):
         merged.context("other")
     dangling = write(tmp_path / "d", contexts=[{"name": "d", "context": {"cluster": "gone"}}])
-    with pytest.raises(ConfigError, match='no cluster "gone"; it has: none'):
+    with pytest.raises(ConfigError, match='no cluster "gone"; there are: none at all'):
         kubeconfig.load_file(dangling).context("d")
-    with pytest.raises(ConfigError, match="no current context; contexts: d"):
+    with pytest.raises(ConfigError, match="no current context; contexts are: d"):
         kubeconfig.load_file(dangling).context()
 
 
@@ -149,6 +151,40 @@ def test_every_problem_of_a_context_is_reported_at_once(tmp_path: Path) -> None:
     ):
         assert name in reported
     assert "two words" not in reported
+
+
+def test_problems_of_the_files_are_reported_with_their_fields(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "text").write_text("no certificate")
+    cluster = {"server": "c", "certificate-authority": "text"}
+    user = {"client-certificate": "text", "client-key": "absent", "tokenFile": "empty"}
+    context = kubeconfig.load_file(one(tmp_path / "config", cluster=cluster, user=user)).context()
+    with pytest.raises(ConfigError) as raised:
+        rest_config.from_context(context, user_agent=AGENT, read_files=True)
+    assert [problem.removeprefix('context "it": ').rpartition(": ")[0] for problem in raised.value.problems] == [
+        "cluster.server",
+        "cluster.certificate-authority",
+        f"user.client-key: {tmp_path}/absent",
+        f"user.tokenFile: {tmp_path}/empty",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "problem"),
+    [
+        ({"tokenFile": "text"}, r"user\.tokenFile: .*characters that no token has"),
+        ({"client-key": "text"}, r"user\.client-certificate and client-key: must be given together"),
+        ({"client-key": "text", "client-certificate": "text"}, r"user\.client-certificate and client-key: must be PEM"),
+    ],
+)
+def test_credentials_in_files_that_cannot_be_used_are_reported(
+    tmp_path: Path, user: dict[str, str], problem: str
+) -> None:
+    (tmp_path / "text").write_text("no certificate")
+    context = kubeconfig.load_file(one(tmp_path / "config", user=user)).context()
+    assert rest_config.from_context(context, user_agent=AGENT)
+    with pytest.raises(ConfigError, match=problem):
+        rest_config.from_context(context, user_agent=AGENT, read_files=True)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from clusterregistry.client import errors
 from clusterregistry.client.rest import Call, ListOptions, WriteOptions
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.retry import ONCE
-from clusterregistry.client.sync import SyncClient, SyncResourceClient
+from clusterregistry.client.sync import LoopThread, SyncClient, SyncResourceClient
 from clusterregistry.client.watch import WatchOptions
 from tests.apiserver.server.programs import Program
 from tests.client.conftest import CLUSTERS, cluster, program_config
@@ -63,6 +63,13 @@ def test_the_thread_ends_with_the_client(program: Program) -> None:
     assert threads() == []
     with pytest.raises(RuntimeError, match="closed"):
         client.call(Call("GET", "/version"))
+
+
+def test_a_client_that_is_collected_on_its_own_loop_does_not_wait_for_itself() -> None:
+    loop = LoopThread()
+    loop._loop.call_soon_threadsafe(loop.close)
+    loop._thread.join(10)
+    assert threads() == []
 
 
 def test_a_client_with_an_open_watch_can_be_closed(program: Program) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,7 @@ async def test_where_nothing_listens_any_request_is_repeated(tmp_path: Path, pau
         with pytest.raises(errors.UnreachableError) as raised:
             await client.call(POST)
     assert not raised.value.outcome_unknown
+    assert isinstance(raised.value.cause, ConnectionRefusedError)
     assert len(pauses.seconds) == 4
     assert pauses.seconds == sorted(pauses.seconds)
 
@@ -208,6 +210,7 @@ async def test_the_server_certificate_must_be_of_a_trusted_authority(server: Hos
         with pytest.raises(errors.UntrustedCertificateError) as raised:
             await client.call(POST)
     assert not raised.value.outcome_unknown
+    assert isinstance(raised.value.cause, ssl.SSLCertVerificationError)
     assert server.received == []
 
 
@@ -243,8 +246,9 @@ async def test_what_is_no_json_object_of_a_usual_depth_is_malformed(
 
 async def test_a_failure_without_a_status_has_its_text_on_one_line(server: HostileServer, hostile: Client) -> None:
     server.answers = [response(b"upstream\n\x1b[31mgone", status=404)]
-    with pytest.raises(errors.NotFoundError, match=r"^upstream \[31mgone$"):
+    with pytest.raises(errors.NotFoundError, match=r"^upstream \[31mgone$") as raised:
         await hostile.call(GET)
+    assert raised.value.excerpt.body == b"upstream\n\x1b[31mgone"
 
 
 async def test_too_many_bytes_of_headers_are_refused(server: HostileServer, pauses: Pauses) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import clusterregistry
+from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material, Pair
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
-from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
 from tools import programs
@@ -131,7 +131,7 @@ class Deployed:
             "client-certificate-data": _data(shown.certificate),
             "client-key-data": _data(shown.key),
         }
-        return Client(Access("fleet", cluster, credentials, {}))
+        return Client(Context(name="fleet", cluster=cluster, user=credentials))
 
     def start_member(self, stack: ExitStack, number: int) -> Process:
         return _started(stack, self.member(number), self._directory / f"etcd-{number}.log")

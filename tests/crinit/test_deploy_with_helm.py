@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import Client
-from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.main import main
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
@@ -129,7 +129,9 @@ def test_the_chart_is_installed_upgraded_and_left_alone_by_crinit(
             "server": f"https://127.0.0.1:{service['spec']['ports'][0]['nodePort']}",
             "certificate-authority-data": held[1]["ca.crt"],
         }
-        client = Client(Access("fleet", cluster, {"token": base64.b64decode(held[2]["token"]).decode()}, {}))
+        client = Client(
+            Context(name="fleet", cluster=cluster, user={"token": base64.b64decode(held[2]["token"]).decode()})
+        )
 
         def answers() -> bool:
             try:

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host import client as clients
-from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.main import main
 from tools import live_server
 from tools.ports import free_port
@@ -343,7 +343,7 @@ def test_a_server_that_never_answers_is_a_timeout(site: Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         cluster = {"server": url, "certificate-authority": str(site.authority)}
-        client = clients.Client(Access("host", cluster, {}, {}), patience=0.2)
+        client = clients.Client(Context(name="host", cluster=cluster), patience=0.2)
         with pytest.raises(HostError, match="cannot be reached: there is no answer") as failed:
             client.call("GET", "/version")
     assert "Is a firewall or a missing VPN in between?" in failed.value.remedy

@@ -1,4 +1,4 @@
-"""How crinit signs in to the host cluster, and how clients will reach the registry."""
+"""The credentials of crinit for the host cluster, and the addresses at which clients reach the registry."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.crinit.test_deploy_standalone import kubectl
 from tests.system.e2e.host_clusters import ADMIN, HostCluster
 
 pytestmark = pytest.mark.e2e
+PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": sys.executable}
 
 
 def flags(kubeconfig: Path, namespace: str) -> list[str]:
@@ -41,11 +42,14 @@ def as_user(kubeconfig: Path, user: dict[str, Any]) -> None:
     kubeconfig.write_text(json.dumps(document))
 
 
-def test_a_command_of_the_kubeconfig_gives_credentials(
+def test_an_exec_plugin_of_the_kubeconfig_returns_credentials(
     namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = 'import json, os; print(json.dumps({"status": {"token": os.environ["PREFIX"] + "-token"}}))'
-    plugin = {"command": sys.executable, "args": ["-c", script], "env": [{"name": "PREFIX", "value": "admin"}]}
+    script = (
+        'import json, os; info = json.loads(os.environ["KUBERNETES_EXEC_INFO"]); '
+        'print(json.dumps({**info, "status": {"token": os.environ["PREFIX"] + "-token"}}))'
+    )
+    plugin = {**PLUGIN, "args": ["-c", script], "env": [{"name": "PREFIX", "value": "admin"}]}
     as_user(kubeconfig, {"exec": plugin})
     assert main(["standalone", "delete", "fleet", *flags(kubeconfig, namespace)[:-1]], {}) == 0
     assert "there is nothing of a registry" in capsys.readouterr().out
@@ -83,13 +87,14 @@ def test_the_proxy_of_the_kubeconfig_is_used(host: HostCluster, namespace: str, 
     ("user", "complaint"),
     [
         ({"token": "wrong"}, "sign in anew"),
-        ({"exec": {"command": "/nowhere/plugin", "installHint": "install the plugin"}}, "install the plugin"),
-        ({"exec": {"command": sys.executable, "args": ["-c", "print(1)"]}}, "does not print an ExecCredential"),
+        ({"exec": {**PLUGIN, "command": "/nowhere/plugin", "installHint": "install the plugin"}}, "install the plugin"),
+        ({"exec": {**PLUGIN, "args": ["-c", "print(1)"]}}, "does not print an ExecCredential"),
+        ({"exec": {"command": sys.executable}}, "user.exec.apiVersion: must be"),
         ({"client-certificate-data": "eA==", "client-key-data": "eA=="}, "certificates of the context"),
         ({"tokenFile": "nowhere"}, "the token of the kubeconfig"),
     ],
 )
-def test_credentials_that_do_not_work_are_said(
+def test_credentials_that_do_not_work_are_reported(
     user: dict[str, Any], complaint: str, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     as_user(kubeconfig, user)

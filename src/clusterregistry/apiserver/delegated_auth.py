@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 from clusterregistry.apimachinery.meta import errors
@@ -20,18 +19,24 @@ from clusterregistry.apiserver.authz.modes import OpenPaths, PrivilegedGroups
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.webhook import Webhook as WebhookAuthorizer
 from clusterregistry.apiserver.background import run_in_background
-from clusterregistry.apiserver.hostcluster import access, probe
-from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, TOKEN_REVIEWS, Objects, Reviews, for_users
+from clusterregistry.apiserver.hostcluster import probe
+from clusterregistry.apiserver.hostcluster.client import (
+    ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    ConfigMap,
+    Reviews,
+    for_users,
+    host_config,
+)
 from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
-from clusterregistry.apiserver.hostcluster.in_cluster import Access
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.webhooks import config_file, tls
-from clusterregistry.apiserver.webhooks.config_file import Endpoint
+from clusterregistry.apiserver.webhooks import config_file
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.transport import Transport
-from clusterregistry.apiserver.webhooks.webhook import Webhook
+from clusterregistry.apiserver.webhooks.webhook import Documents, Webhook
+from clusterregistry.client import rest_config
+from clusterregistry.client.rest_config import Pem, RestConfig
 
 # Issuers and webhooks, which a server asks that stands alone --------------------------------------------------------
 
@@ -65,16 +70,14 @@ def _issuers(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> lis
     settings, ca_file = oidc.settings(options.oidc), options.oidc.oidc_ca_file
     if settings is None:
         return []
-    context = tls.context()
-    try:
-        tls.trust(context, tls.content(ca_file) if ca_file else b"")
-    except ValueError as error:
-        raise OperatorError(
-            f"--oidc-ca-file: {error}", remedy="give certificates in PEM, or leave the flag out"
-        ) from None
-    transport = Transport(context, patience=_ISSUER_SECONDS, user_agent=options.program)
-    stack.push_async_callback(transport.close)
-    issuer = Issuer(settings, transport)
+    authority = Pem(file=ca_file)
+    problems = rest_config.file_problems(certificate_authority=authority)
+    if problems:
+        shown = problems[0].removeprefix("cluster.certificate-authority: ")
+        raise OperatorError(f"--oidc-ca-file: {shown}", remedy="give certificates in PEM, or leave the flag out")
+    documents = Documents(certificate_authority=authority, user_agent=options.program, patience=_ISSUER_SECONDS)
+    stack.push_async_callback(documents.close)
+    issuer = Issuer(settings, documents)
     stack.push_async_callback(issuer.close)
     issuer.start()
     return [IssuedTokens(settings, issuer)]
@@ -94,7 +97,7 @@ def _token_webhooks(options: CompletedOptions, stack: contextlib.AsyncExitStack)
 
 
 def _webhook(path: Path, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Webhook:
-    webhook = Webhook(replace(config_file.load(path), user_agent=options.program))
+    webhook = Webhook(config_file.load(path, user_agent=options.program))
     stack.push_async_callback(webhook.close)
     return webhook
 
@@ -115,8 +118,8 @@ class HostClusterAuth:
 
     async def build(self) -> AuthComponents:
         """Waits for no answer of the host cluster. Raises OperatorError."""
-        authentication = self._endpoint(self._host.authentication)
-        authorization = self._endpoint(self._host.authorization)
+        authentication = host_config(self._host.authentication, user_agent=self._options.program)
+        authorization = host_config(self._host.authorization, user_agent=self._options.program)
         tokens = _state("token reviews", consequence="tokens that are not remembered any more get a 503")
         decisions = _state("access reviews", consequence="what is not remembered any more gets a 503")
         config_watch = self._config_watch(authentication) if self._host.reads_configmap else None
@@ -128,16 +131,13 @@ class HostClusterAuth:
             checks={**configuration, "token-review": tokens.problem, "access-review": decisions.problem},
         )
 
-    def _endpoint(self, way: Access) -> Endpoint:
-        return replace(access.endpoint(way), user_agent=self._options.program)
+    def _config_watch(self, config: RestConfig) -> AuthConfigWatch:
+        configmap = ConfigMap(config)
+        self._stack.push_async_callback(configmap.close)
+        return AuthConfigWatch(configmap)
 
-    def _config_watch(self, endpoint: Endpoint) -> AuthConfigWatch:
-        objects = Objects(endpoint)
-        self._stack.push_async_callback(objects.close)
-        return AuthConfigWatch(objects)
-
-    async def _tokens(self, endpoint: Endpoint, state: HealthState) -> TokenReviews:
-        reviews = self._reviews(endpoint, TOKEN_REVIEWS)
+    async def _tokens(self, config: RestConfig, state: HealthState) -> TokenReviews:
+        reviews = self._reviews(config, TOKEN_REVIEWS)
         await self._stack.enter_async_context(run_in_background(probe.keep_probing(probe.token_probe(reviews), state)))
         tokens = TokenReviews(
             reviews,
@@ -149,9 +149,9 @@ class HostClusterAuth:
         self._stack.push_async_callback(tokens.close)
         return tokens
 
-    async def _authorizer(self, endpoint: Endpoint, state: HealthState) -> Union:
+    async def _authorizer(self, config: RestConfig, state: HealthState) -> Union:
         """As in k8s.io/apiserver: administrators and health paths first, then the host cluster's decision."""
-        reviews = self._reviews(endpoint, ACCESS_REVIEWS)
+        reviews = self._reviews(config, ACCESS_REVIEWS)
         await self._stack.enter_async_context(run_in_background(probe.keep_probing(probe.access_probe(reviews), state)))
         authorizer = WebhookAuthorizer(
             reviews,
@@ -163,8 +163,8 @@ class HostClusterAuth:
         self._stack.push_async_callback(authorizer.close)
         return Union((PrivilegedGroups(MASTERS), OpenPaths(*HEALTH_PATHS), authorizer))
 
-    def _reviews(self, endpoint: Endpoint, path: str) -> Reviews:
-        reviews = Reviews(endpoint, path)
+    def _reviews(self, config: RestConfig, path: str) -> Reviews:
+        reviews = Reviews(config, path)
         self._stack.push_async_callback(reviews.close)
         return reviews
 

@@ -128,6 +128,11 @@ class CertificateFiles:
         return self.current() != credential
 
 
+def read_token(path: Path) -> str:
+    """The token in a file. Raises ConfigError."""
+    return _parse_token(path, read_file(path))
+
+
 def _parse_token(path: Path, content: bytes) -> str:
     try:
         token = content.decode("ascii").strip()

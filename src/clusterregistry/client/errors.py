@@ -31,6 +31,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -39,6 +40,18 @@ MAX_MESSAGE = 2048
 
 MAX_STATUS_MESSAGE = 16 << 10
 """Characters of the message of a Status in the text of its error; ``status`` has all of it."""
+
+
+MAX_EXCERPT = 16 << 10
+"""Bytes of a response that an error keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The type and the beginning of a response, for programs that explain to people which server answered."""
+
+    content_type: str = ""
+    body: bytes = field(default=b"", repr=False)
 
 
 class ClientError(Exception):
@@ -64,7 +77,9 @@ class ExecPluginError(ConfigError):
 
 
 class TransportError(ClientError):
-    """No complete response."""
+    """No complete response. ``cause`` is the error of the operating system or of TLS, if there was one."""
+
+    cause: BaseException | None = None
 
     def __init__(self, message: str, *, outcome_unknown: bool | None = None) -> None:
         super().__init__(message)
@@ -113,7 +128,9 @@ class DisconnectedError(TransportError):
 
 
 class ResponseError(TransportError):
-    """A response that no Kubernetes-style API sends. ``status`` is that of HTTP."""
+    """A response that no Kubernetes-style API sends. ``status`` is that of HTTP; 0: it is not even HTTP."""
+
+    excerpt = Excerpt()
 
     def __init__(self, message: str, *, status: int = 0, outcome_unknown: bool = True) -> None:
         super().__init__(message, outcome_unknown=outcome_unknown)
@@ -129,7 +146,11 @@ class RedirectError(ResponseError):
 
 
 class ResponseTooLargeError(ResponseError):
-    """A body, or a line of a stream, beyond the limit."""
+    """A body, or a line of a stream, beyond the limit of bytes."""
+
+    def __init__(self, message: str, *, status: int, limit: int) -> None:
+        super().__init__(message, status=status)
+        self.limit = limit
 
 
 class MalformedResponseError(ResponseError):
@@ -144,6 +165,7 @@ class APIStatusError(ClientError):
     """The server answered with a failure. ``status`` is its Status, or one made from the HTTP status."""
 
     reason: ClassVar[str] = ""
+    excerpt = Excerpt()
 
     def __init__(self, status: Mapping[str, Any], *, retry_after: float | None = None) -> None:
         message = status.get("message")

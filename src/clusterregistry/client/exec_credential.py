@@ -215,9 +215,9 @@ def _parse_output(output: bytes, api_version: str) -> tuple[Credential, datetime
     try:
         document = orjson.loads(output)
     except orjson.JSONDecodeError:
-        raise ValueError("it did not print JSON") from None
+        raise ValueError("it does not print JSON") from None
     if not isinstance(document, dict) or document.get("kind") != "ExecCredential":
-        raise ValueError("it did not print an ExecCredential")
+        raise ValueError("it does not print an ExecCredential")
     if document.get("apiVersion") != api_version:
         raise ValueError(f"it printed an ExecCredential of another version than {api_version}")
     status = document.get("status")

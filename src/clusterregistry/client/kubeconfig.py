@@ -40,7 +40,7 @@ class Paths:
 
     def __str__(self) -> str:
         listed = ", ".join(map(str, self.files))
-        return f"{listed} (from {self.source})" if self.source else listed
+        return f"{listed}, from {self.source}" if self.source else listed
 
 
 def paths(environ: Mapping[str, str], *, explicit: str = "") -> Paths:
@@ -60,12 +60,13 @@ class Context:
     """One context, the cluster and the user that it names. Paths are absolute. Wire fields keep their names."""
 
     name: str
-    namespace: str
-    cluster_name: str
-    user_name: str
+    namespace: str = ""
+    cluster_name: str = ""
+    user_name: str = ""
     cluster: Mapping[str, Any] = field(repr=False)
-    user: Mapping[str, Any] = field(repr=False)
-    entry: Mapping[str, Any] = field(repr=False)
+    user: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The context itself, as the file has it."""
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Kubeconfig:
         chosen = name or self.current_context
         if not chosen:
             raise ConfigError(
-                f"the kubeconfig has no current context; contexts: {_known(self.contexts)} (in {self.source})"
+                f"the kubeconfig has no current context; contexts are: {_known(self.contexts)} (in {self.source})"
             )
         entry = self._entry("context", self.contexts, chosen)
         cluster_name, user_name = _text(entry, "cluster"), _text(entry, "user")
@@ -100,7 +101,7 @@ class Kubeconfig:
     def _entry(self, kind: str, entries: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
         found = entries.get(name)
         if found is None:
-            raise ConfigError(f'the kubeconfig has no {kind} "{name}"; it has: {_known(entries)} (in {self.source})')
+            raise ConfigError(f'the kubeconfig has no {kind} "{name}"; there are: {_known(entries)} (in {self.source})')
         return found
 
 
@@ -109,22 +110,31 @@ def load(where: Paths) -> Kubeconfig:
     documents = [(file, document) for file in where.files if (document := read_document(file)) is not None]
     if not documents:
         raise _missing(where)
-    merged = Kubeconfig(str(where))
-    for file, document in documents:
-        _merge(merged, document, file.absolute().parent)
-    return merged
+    return _merged(str(where), documents)
 
 
 def load_file(file: Path) -> Kubeconfig:
     """One file, which must exist. Raises ConfigError."""
-    return load(Paths((file,)))
+    document = read_document(file)
+    if document is None:
+        raise ConfigError(f"there is no file {file}")
+    return _merged(str(file), [(file, document)])
+
+
+def _merged(source: str, documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
+    merged = Kubeconfig(source)
+    for file, document in documents:
+        _merge(merged, document, file.absolute().parent)
+    return merged
 
 
 def _missing(where: Paths) -> ConfigError:
     listed = ", ".join(map(str, where.files))
     if not where.source:
         return ConfigError(f"there is no file {listed}, and neither --kubeconfig nor $KUBECONFIG names another")
-    return ConfigError(f"{where.source} names no file that exists: {listed}")
+    if len(where.files) > 1:
+        return ConfigError(f"none of the files that {where.source} names is there: {listed}")
+    return ConfigError(f"there is no file {listed}, which {where.source} names")
 
 
 def read_document(file: Path) -> dict[str, Any] | None:
@@ -145,7 +155,7 @@ def _decoded(file: Path, content: bytes) -> Any:
     try:
         return yaml_codec.decode(content, strict=False).value
     except DecodeError as error:
-        raise ConfigError(f"{file} is not YAML: {printable(str(error))}") from None
+        raise ConfigError(f"{file} is no kubeconfig: it is not YAML: {printable(str(error))}") from None
 
 
 def _checked(file: Path, document: Any) -> dict[str, Any]:
@@ -193,4 +203,4 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 def _known(names: Mapping[str, Any]) -> str:
     shown: Sequence[str] = sorted(names)[:20]
     more = f", and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return ", ".join(shown) + more if shown else "none"
+    return ", ".join(shown) + more if shown else "none at all"

@@ -380,10 +380,16 @@ def decode_object(response: Response) -> Object:
     if document is not None:
         return document
     kind = errors.printable(response.headers.get("content-type", ""), 100) or "no content type"
-    raise errors.MalformedResponseError(
+    error = errors.MalformedResponseError(
         f"the server answers with status {response.status} and no JSON object of a usual depth ({kind})",
         status=response.status,
     )
+    error.excerpt = _excerpt(response)
+    raise error
+
+
+def _excerpt(response: Response) -> errors.Excerpt:
+    return errors.Excerpt(response.headers.get("content-type", ""), response.body[: errors.MAX_EXCERPT])
 
 
 def parse_object(body: bytes) -> Object | None:
@@ -408,14 +414,19 @@ def _is_too_deep(body: bytes, document: Object) -> bool:
 
 def raise_for_status(response: Response) -> None:
     """Raises the APIStatusError of a response that is a failure."""
-    if response.status < HTTPStatus.BAD_REQUEST:
-        return
+    if response.status >= HTTPStatus.BAD_REQUEST:
+        error = _status_error(response)
+        error.excerpt = _excerpt(response)
+        raise error
+
+
+def _status_error(response: Response) -> errors.APIStatusError:
     retry_after = parse_retry_after(response.headers.get("retry-after"))
     status = parse_object(response.body) or {}
     if status.get("kind") == "Status" and isinstance(status.get("message", ""), str):
-        raise errors.from_status({**status, "code": response.status}, retry_after=retry_after)
+        return errors.from_status({**status, "code": response.status}, retry_after=retry_after)
     said = errors.printable(response.body[:8192].decode("utf-8", "replace"))
-    raise errors.from_code(
+    return errors.from_code(
         response.status, said or f"the server answers with status {response.status}", retry_after=retry_after
     )
 

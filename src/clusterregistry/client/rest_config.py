@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from clusterregistry.client import credentials
@@ -28,6 +28,8 @@ from clusterregistry.client.kubeconfig import Context
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PROXY_SCHEMES = ("http", "https")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pem:
@@ -38,6 +40,9 @@ class Pem:
 
     def __bool__(self) -> bool:
         return bool(self.data or self.file)
+
+
+_ABSENT = Pem()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +64,11 @@ class RestConfig:
     user_agent: str
     namespace: str = ""
     """The default namespace of the context; the client itself never adds it."""
-    certificate_authority: Pem = Pem()
+    certificate_authority: Pem = _ABSENT
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
-    client_certificate: Pem = Pem()
-    client_key: Pem = Pem()
+    client_certificate: Pem = _ABSENT
+    client_key: Pem = _ABSENT
     token: str = field(default="", repr=False)
     token_file: Path | None = None
     username: str = ""
@@ -82,17 +87,29 @@ class RestConfig:
     """At a time; 0 is no limit, which watches need: each has a connection of its own."""
 
     def __post_init__(self) -> None:
-        problems = [*_server_problems(self.server), *_proxy_problems(self.proxy_url)]
+        problems = _cluster_problems(
+            server=self.server,
+            proxy_url=self.proxy_url,
+            insecure_skip_tls_verify=self.insecure_skip_tls_verify,
+            certificate_authority=self.certificate_authority,
+        )
         if not self.user_agent or not self.user_agent.isprintable() or not self.user_agent.isascii():
             problems.append("user_agent: must be printable ASCII")
-        if self.insecure_skip_tls_verify and self.certificate_authority:
-            problems.append("insecure-skip-tls-verify: excludes certificate-authority")  # as in client-go
         if problems:
             raise ConfigError(*problems)
 
     @property
     def is_tls(self) -> bool:
         return self.server.startswith("https://")
+
+
+def _cluster_problems(
+    *, server: str, proxy_url: str, insecure_skip_tls_verify: bool, certificate_authority: Pem
+) -> list[str]:
+    problems = [*_server_problems(server), *_proxy_problems(proxy_url)]
+    if insecure_skip_tls_verify and certificate_authority:
+        problems.append("insecure-skip-tls-verify: excludes certificate-authority")  # as in client-go
+    return problems
 
 
 def _split(url: str) -> SplitResult | None:
@@ -118,16 +135,24 @@ def _proxy_problems(proxy: str) -> list[str]:
     return []
 
 
-def from_context(context: Context, *, user_agent: str) -> RestConfig:
-    """The access that a context of a kubeconfig describes. Raises ConfigError with every problem."""
+def from_context(context: Context, *, user_agent: str, read_files: bool = False) -> RestConfig:
+    """The access that a context of a kubeconfig describes. Raises ConfigError with every problem.
+
+    ``read_files``: the files that the context names are read once now, so that their problems are reported too.
+    """
     reader = _ContextReader(context)
     fields = reader.fields()
-    if reader.problems:
-        raise ConfigError(*(f'context "{context.name}": {problem}' for problem in reader.problems))
-    try:
-        return RestConfig(user_agent=user_agent, **fields)
-    except ConfigError as error:
-        raise ConfigError(*(f'context "{context.name}": {problem}' for problem in error.problems)) from None
+    cluster = {name: fields[name] for name in _CLUSTER_FIELDS}
+    problems = [*reader.problems, *(f"cluster.{problem}" for problem in _cluster_problems(**cluster))]
+    if read_files:
+        problems += file_problems(**{name: fields[name] for name in _FILE_FIELDS})
+    if problems:
+        raise ConfigError(*(f'context "{context.name}": {problem}' for problem in problems))
+    return RestConfig(user_agent=user_agent, **fields)
+
+
+_CLUSTER_FIELDS = ("server", "proxy_url", "insecure_skip_tls_verify", "certificate_authority")
+_FILE_FIELDS = ("certificate_authority", "client_certificate", "client_key", "token_file")
 
 
 class _ContextReader:
@@ -231,6 +256,11 @@ def in_cluster(environ: Mapping[str, str], *, user_agent: str, files: Path = SER
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         return None
+    return service_account(host=host, port=port, user_agent=user_agent, files=files)
+
+
+def service_account(*, host: str, port: str, user_agent: str, files: Path = SERVICE_ACCOUNT) -> RestConfig:
+    """The access of a pod whose kube-apiserver has this address. The files are those that a kubelet mounts."""
     shown = f"[{host}]" if ":" in host else host
     namespace = files / "namespace"
     return RestConfig(
@@ -240,6 +270,39 @@ def in_cluster(environ: Mapping[str, str], *, user_agent: str, files: Path = SER
         certificate_authority=Pem(file=files / "ca.crt"),
         token_file=files / "token",
     )
+
+
+def file_problems(
+    *,
+    certificate_authority: Pem = _ABSENT,
+    client_certificate: Pem = _ABSENT,
+    client_key: Pem = _ABSENT,
+    token_file: Path | None = None,
+) -> list[str]:
+    """Reads certificates and tokens once, and returns every problem with the field of the kubeconfig."""
+    problems: list[str] = []
+
+    def attempt(prefix: str, step: Callable[[], T], otherwise: T) -> T:
+        try:
+            return step()
+        except ConfigError as error:
+            problems.extend(f"{prefix}{problem}" for problem in error.problems)
+            return otherwise
+
+    authorities = attempt("cluster.certificate-authority: ", _pem_reader(certificate_authority), b"")
+    if authorities:
+        attempt("cluster.", lambda: credentials.tls_context(authorities=authorities, insecure=False), None)
+    known = len(problems)
+    certificate = attempt("user.client-certificate: ", _pem_reader(client_certificate), b"")
+    key = attempt("user.client-key: ", _pem_reader(client_key), b"")
+    if len(problems) == known:
+        # A context that trusts nothing: the authorities of the system take long to load.
+        context = credentials.tls_context(authorities=b"", insecure=True)
+        identity = Credential(certificate=certificate, key=key)
+        attempt("user.", lambda: credentials.load_client_certificate(context, identity), None)
+    if token_file is not None:
+        attempt("user.tokenFile: ", lambda: credentials.read_token(token_file), "")
+    return problems
 
 
 def credential_source(config: RestConfig) -> CredentialSource:

@@ -62,7 +62,13 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancels what still runs, ends the loop and waits for the thread. May be called again."""
+        """Cancels what still runs, ends the loop and waits for the thread. May be called again.
+
+        On the loop's own thread, where the garbage collector may call it, it only ends the loop.
+        """
+        if threading.current_thread() is self._thread:
+            self._loop.stop()
+            return
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)

@@ -276,7 +276,9 @@ def _abandon(response: aiohttp.ClientResponse) -> None:
 
 def _too_large(response: aiohttp.ClientResponse, limit: int) -> errors.ResponseTooLargeError:
     _abandon(response)
-    return errors.ResponseTooLargeError(f"the response has more than {limit} bytes", status=response.status)
+    return errors.ResponseTooLargeError(
+        f"the response has more than {limit} bytes", status=response.status, limit=limit
+    )
 
 
 @contextlib.contextmanager
@@ -309,6 +311,12 @@ def _timed_out(attempt: _Attempt) -> errors.TransportError:
 def _broken(error: BaseException, attempt: _Attempt) -> errors.TransportError:
     """The error of a connection that failed, or that never was."""
     cause = _cause(error)
+    made = _classified(cause, attempt)
+    made.cause = cause
+    return made
+
+
+def _classified(cause: BaseException, attempt: _Attempt) -> errors.TransportError:
     why = errors.printable(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__, 300)
     unknown = attempt.sent
     if isinstance(cause, ssl.SSLCertVerificationError):

@@ -116,7 +116,7 @@ async def _lines(stream: Stream, limit: int) -> AsyncGenerator[bytes, None]:
                 begun, size = [other], len(other)
             if size > limit:
                 raise errors.ResponseTooLargeError(
-                    f"an event of the watch has more than {limit} bytes", status=HTTPStatus.OK
+                    f"an event of the watch has more than {limit} bytes", status=HTTPStatus.OK, limit=limit
                 )
     if any(begun):
         raise errors.DisconnectedError("the watch ended within an event")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusterregistry.apiserver.webhooks import tls
 from clusterregistry.cli.options.problems import OptionsError, Problem
+from clusterregistry.client import credentials
+from clusterregistry.client.errors import ConfigError
 from clusterregistry.crinit.options import CrinitOptions, EtcdFileOptions, resolve_given
 from clusterregistry.crinit.settings import LONGEST_NAME, EtcdFiles, Mode, ServiceType, Settings
 
@@ -64,8 +65,8 @@ def read_etcd_files(options: EtcdFileOptions) -> tuple[EtcdFiles, list[Problem]]
 
     def content(flag: str, path: Path | None) -> bytes:
         try:
-            return tls.content(path) if path else b""
-        except ValueError as error:
+            return credentials.read_file(path) if path else b""
+        except ConfigError as error:
             problems.append(Problem(flag, str(error)))
             return b""
 

@@ -13,7 +13,7 @@ from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.token_review import TokenReviews, read_review
 from clusterregistry.apiserver.authn.union import in_order
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.webhooks import singleflight
+from clusterregistry.apiserver.webhooks import call_cache
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
 from tests.apiserver.authn.requests import FakeRequest
@@ -134,7 +134,7 @@ def test_what_cannot_be_a_token_is_not_asked_about(hook: Hook, token: str) -> No
 
 
 async def test_too_many_questions_are_not_asked(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(singleflight, "MAX_UNDER_WAY", 1)
+    monkeypatch.setattr(call_cache, "MAX_UNDER_WAY", 1)
     hook.held = asyncio.Event()
     reviews = TokenReviews(hook, seconds=60)
     first = reviews.user_of("good")
@@ -232,7 +232,7 @@ async def test_a_failure_can_be_an_error_of_its_own(hook: Hook, monkeypatch: pyt
     with pytest.raises(errors.APIError, match="down"):
         await known(reviews, "good too")
     assert state.problem() == "down"
-    monkeypatch.setattr(singleflight, "MAX_UNDER_WAY", 0)
+    monkeypatch.setattr(call_cache, "MAX_UNDER_WAY", 0)
     with pytest.raises(errors.APIError, match="questions are waiting"):
         reviews.user_of("good too")
 

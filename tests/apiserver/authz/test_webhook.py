@@ -12,7 +12,7 @@ from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz import modes, webhook
 from clusterregistry.apiserver.authz.interface import Attributes, Decision, Verdict, decided
 from clusterregistry.apiserver.authz.webhook import Webhook, decide, question, read_status
-from clusterregistry.apiserver.webhooks import singleflight
+from clusterregistry.apiserver.webhooks import call_cache
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
 
@@ -177,7 +177,7 @@ async def test_a_webhook_that_fails_decides_as_the_policy_says(
 
 
 async def test_too_many_questions_are_not_asked(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(singleflight, "MAX_UNDER_WAY", 1)
+    monkeypatch.setattr(call_cache, "MAX_UNDER_WAY", 1)
     hook.held = asyncio.Event()
     authorizer = made(hook)
     first = authorizer.authorize(get())

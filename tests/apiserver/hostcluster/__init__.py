@@ -1,1 +1,1 @@
-"""Talking to a host cluster; tests/system/e2e has the same with a real one."""
+"""Calls of a host cluster; tests/system/e2e has the same with a real one."""

@@ -1,4 +1,4 @@
-"""A host cluster as far as a registry sees it: an HTTPS server with a configmap, token reviews and access reviews."""
+"""The part of a host cluster that a registry calls: an HTTPS server with a configmap and reviews."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def data(**changes: str) -> dict[str, str]:
 
 
 class Host(RemoteServer):
-    """``status`` is what it answers to everything when it is not 200."""
+    """Answers every request with ``status`` unless that is 200."""
 
     def __init__(self, authority: Authority) -> None:
         super().__init__(authority)
@@ -38,8 +38,8 @@ class Host(RemoteServer):
         self._changed = threading.Condition()
         self.answer = self._answer
 
-    def tell(self, **changes: str) -> None:
-        """Changes the configmap, and tells those who watch it."""
+    def change(self, **changes: str) -> None:
+        """Changes the configmap, and sends an event to its watches."""
         with self._changed:
             self._data, self._version = data(**changes), self._version + 1
             self._changed.notify_all()
@@ -75,5 +75,5 @@ class Host(RemoteServer):
 
     def _decided(self, spec: dict[str, Any]) -> Reply:
         verb = (spec.get("resourceAttributes") or spec["nonResourceAttributes"])["verb"]
-        status = {"allowed": (spec["user"], verb) in self.allowed, "reason": "so they say"}
+        status = {"allowed": (spec["user"], verb) in self.allowed, "reason": "a rule"}
         return reply({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": status})

@@ -1,4 +1,4 @@
-"""``clusterregistry aggregated``, the real command, behind what it sees of a host cluster."""
+"""``clusterregistry aggregated``, the real command, behind a host cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 
 
 class World:
-    """A host cluster and a registry. What the host says is not remembered, unless the flags say otherwise."""
+    """A host cluster and a registry. Answers of the host are not cached, unless the flags say otherwise."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
         for name in ("host", "proxies", "later"):
             (directory / name).mkdir()
         self.host = Host(Authority(directory / "host")).start()
         self.proxies, self.later = Authority(directory / "proxies"), Authority(directory / "later")
-        self.host.tell(requestheader_client_ca_file=self.proxies.pem.decode())
+        self.host.change(requestheader_client_ca_file=self.proxies.pem.decode())
         self.port = free_port()
         self.data = directory / "data"
         command = [
@@ -73,47 +73,47 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def as_jane(world: World, authority: Authority) -> int:
-    """The status that a front proxy gets for jane; 0: not even a connection."""
+    """The status that a front proxy gets for jane; 0 without a connection."""
     try:
         return world.call(CLUSTERS, proxy=authority, x_remote_user="jane")[0]
     except (ssl.SSLError, ConnectionError):
         return 0
 
 
-def test_the_host_cluster_says_who_users_are_and_what_they_may_do(world: World) -> None:
+def test_the_host_cluster_authenticates_and_authorizes_users(world: World) -> None:
     assert world.call(CLUSTERS, authorization="Bearer janes-token")[0] == 200
     assert world.call(CLUSTERS, authorization="Bearer another")[0] == 401
     assert world.call(CLUSTERS)[0] == 403
     assert as_jane(world, world.proxies) == 200
     status, body = world.call(f"{CLUSTERS}/a", authorization="Bearer janes-token")
-    assert (status, body["message"].rpartition(": ")[2]) == (403, "so they say")
+    assert (status, body["message"].rpartition(": ")[2]) == (403, "a rule")
     assert not (world.data / "admin.kubeconfig").exists()
 
     # Another authority of front proxies, with another header, counts at once and without a restart.
     assert as_jane(world, world.later) == 0
-    world.host.tell(
+    world.host.change(
         requestheader_client_ca_file=world.later.pem.decode(), requestheader_username_headers='["X-Another-User"]'
     )
     wait_for(lambda: as_jane(world, world.proxies) == 0, world.process.logged)
     wait_for(lambda: world.call(CLUSTERS, proxy=world.later, x_another_user="jane")[0] == 200)
 
-    # One that cannot be used does not, and readyz says why to those who may know.
-    world.host.tell(requestheader_client_ca_file="nothing of use")
+    # An authority that cannot be used is not, and readyz shows the check that fails.
+    world.host.change(requestheader_client_ca_file="nothing of use")
     wait_for(lambda: not world.is_ready())
     assert "[-]authentication-config failed" in world.call("/readyz?verbose")[1]
     assert world.call(CLUSTERS, proxy=world.later, x_another_user="jane")[0] == 200
 
 
-def test_a_host_cluster_that_is_away_is_nobodys_fault(world: World) -> None:
+def test_without_its_host_cluster_a_registry_answers_503(world: World) -> None:
     world.host.stop()
     status, body = world.call(CLUSTERS, authorization="Bearer janes-token")
     assert (status, body["reason"], body["details"]) == (503, "ServiceUnavailable", {"retryAfterSeconds": 1})
-    # Where the host cluster is, is nothing for somebody whom nobody knows.
+    # The address of the host cluster is not shown to unauthenticated clients.
     assert body["message"].endswith("the token cannot be reviewed now: the host cluster cannot be reached")
     status, body = world.call(CLUSTERS, proxy=world.proxies, x_remote_user="jane")
     assert status == 503
     assert body["message"].startswith('it cannot be decided now whether User "jane" may list resource "clusters" in ')
-    # Administrators and those who look whether it is well need no host cluster.
+    # Administrators and health checks need no host cluster.
     masters = {"x_remote_user": "root", "x_remote_group": "system:masters"}
     assert world.call(CLUSTERS, proxy=world.proxies, **masters)[0] == 200
     assert world.call("/livez")[0] == 200
@@ -138,7 +138,7 @@ def test_a_registry_waits_for_its_host_cluster(tmp_path: Path) -> None:
         world.host.stop()
 
 
-def test_without_the_lookup_the_flags_say_whose_certificates_count(tmp_path: Path) -> None:
+def test_without_the_lookup_the_flags_name_the_trusted_authorities(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.mkdir()
     proxies, clients = tmp_path / "proxies" / "authority.crt", Authority(users)
@@ -149,7 +149,7 @@ def test_without_the_lookup_the_flags_say_whose_certificates_count(tmp_path: Pat
         f"--requestheader-allowed-names={PROXY}",
         f"--client-ca-file={clients.file}",
     )
-    world.host.tell(requestheader_client_ca_file=world.later.pem.decode())
+    world.host.change(requestheader_client_ca_file=world.later.pem.decode())
     try:
         world.process.start()
         world.process.wait_until(world.is_ready)

@@ -185,12 +185,12 @@ def test_a_webhook_that_must_answer_denies_while_it_is_down(
         (
             ["--authentication-token-webhook-config-file={}"],
             "current-context: a",
-            "contexts: there is none with the name 'a'",
+            'the kubeconfig has no context "a"',
         ),
         (
             ["--authorization-mode=Webhook", "--authorization-webhook-config-file={}"],
             "{}",
-            "current-context: must name the context to use",
+            "the kubeconfig has no current context",
         ),
         (
             ["--oidc-issuer-url=https://h", "--oidc-client-id=a", "--oidc-ca-file={}"],

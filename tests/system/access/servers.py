@@ -7,8 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -304,7 +303,7 @@ def _subject(kind: str, name: str) -> dict[str, str]:
 @contextlib.contextmanager
 def running(directory: Path, externals: Externals, setup: Setup, *flags: str) -> Iterator[AccessServer]:
     """A server in process. A failed webhook is called again at once rather than after half a second."""
-    impatient = partial(calling.Backoff, seconds=0.001)
+    impatient = replace(calling.BACKOFF, first=0.001)
     server = InProcess(directory, *externals.flags(), *flags)
-    with mock.patch.object(calling, "Backoff", impatient), server.running():
+    with mock.patch.object(calling, "BACKOFF", impatient), server.running():
         yield AccessServer(server, externals, setup)

@@ -11,8 +11,8 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit.host.client import Client
-from clusterregistry.crinit.host.kubeconfigs import Access
 from tests.remote_servers import Authority
 from tests.system.e2e.real_programs import ETCD, ETCD_PROGRAM, HOST, HOST_PROGRAM, KUBE_APISERVER, host_program
 from tools import https
@@ -146,7 +146,7 @@ class HostCluster:
 
     def client(self, token: str) -> Client:
         """A client whose failures are exceptions, where ``call`` answers with a status."""
-        return Client(Access("host", self._cluster(), {"token": token}, {}))
+        return Client(Context(name="host", cluster=self._cluster(), user={"token": token}))
 
     def create(self, path: str, document: Any) -> dict[str, Any]:
         return self.admin.call("POST", path, body=document)

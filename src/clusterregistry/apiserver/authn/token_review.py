@@ -15,10 +15,9 @@ from typing import Any, Protocol
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.bearer import fingerprint, usable
 from clusterregistry.apiserver.authn.user import User, authenticated
+from clusterregistry.apiserver.webhooks.call_cache import SingleFlight, TTLCache
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
-from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 

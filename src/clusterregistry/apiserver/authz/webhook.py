@@ -13,10 +13,9 @@ from typing import Any, Protocol
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes, Decision, UserRules, Verdict
+from clusterregistry.apiserver.webhooks.call_cache import SingleFlight, TTLCache
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
-from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
-"""What kube-apiserver tells its extensions about users and front proxies, in a configmap that everybody of them reads.
+"""kube-apiserver's configuration of users and front proxies for its extensions, in a configmap.
 
-The keys are those of ``kube-system/extension-apiserver-authentication``. A key that is absent says that the host
-cluster has no such thing; one that cannot be read is a mistake, and nothing of the configmap counts then.
+The keys are those of ``kube-system/extension-apiserver-authentication``. A key is absent where the host cluster has no
+such configuration. One that cannot be read is a mistake, and nothing of the configmap is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN = f"configmap {NAMESPACE}/{NAME}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationConfig:
-    """Whose certificates are users', whose are front proxies', and how these speak."""
+    """The authorities of users' and front proxies' certificates in PEM, and the names and headers of front proxies."""
 
     client_cas: str = ""
     proxy_cas: str = ""
@@ -30,27 +30,27 @@ class AuthenticationConfig:
 
 
 def read(configmap: Mapping[str, Any]) -> AuthenticationConfig:
-    """What a configmap says. Raises ValueError that names every mistake."""
+    """The configuration in a configmap. Raises ValueError with every mistake."""
     data = configmap.get("data")
-    reading = _Reading(data if isinstance(data, dict) else {})
+    reader = _Reader(data if isinstance(data, dict) else {})
     config = AuthenticationConfig(
-        client_cas=reading.authorities("client-ca-file"),
-        proxy_cas=reading.authorities("requestheader-client-ca-file"),
-        proxy_names=reading.texts("requestheader-allowed-names"),
+        client_cas=reader.authorities("client-ca-file"),
+        proxy_cas=reader.authorities("requestheader-client-ca-file"),
+        proxy_names=reader.texts("requestheader-allowed-names"),
         headers=ProxyHeaders(
-            user=reading.headers("requestheader-username-headers"),
-            uid=reading.headers("requestheader-uid-headers"),
-            group=reading.headers("requestheader-group-headers"),
-            extra=reading.headers("requestheader-extra-headers-prefix"),
+            user=reader.headers("requestheader-username-headers"),
+            uid=reader.headers("requestheader-uid-headers"),
+            group=reader.headers("requestheader-group-headers"),
+            extra=reader.headers("requestheader-extra-headers-prefix"),
         ),
     )
-    if reading.mistakes:
-        raise ValueError(f"{SHOWN}: {'; '.join(reading.mistakes)}")
+    if reader.mistakes:
+        raise ValueError(f"{SHOWN}: {'; '.join(reader.mistakes)}")
     return config
 
 
-class _Reading:
-    """Looks through the data and collects what is wrong with it."""
+class _Reader:
+    """Reads the keys of the data, and collects the mistakes."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""What Kubernetes gives to every pod: where its kube-apiserver is, and files of a service account."""
+"""The access that Kubernetes gives to every pod. Imported at every start: it imports nothing of the client."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCluster:
-    """The address of the kube-apiserver, and the directory with the service account's ``ca.crt`` and ``token``."""
+    """The address of the kube-apiserver. ``files``: the service account, if it is not where a kubelet mounts it."""
 
     host: str
     port: str
-    files: Path = SERVICE_ACCOUNT
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"https://{host}:{self.port}"
+    files: Path | None = None
 
 
 Access = InCluster | Path
@@ -28,6 +21,6 @@ Access = InCluster | Path
 
 
 def in_cluster(environ: Mapping[str, str]) -> InCluster | None:
-    """None: this is no pod."""
+    """None outside of a pod."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     return InCluster(host=host, port=port) if host and port else None

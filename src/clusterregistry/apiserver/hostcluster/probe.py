@@ -1,6 +1,6 @@
-"""Whether the host cluster answers reviews: asked now and then with a real question, more often while it does not.
+"""Checks whether the host cluster answers reviews: with a real review now and then, more often while it fails.
 
-Without it, a server that nobody asks would neither notice that it lost its rights nor that it has them again.
+Without it, a server without requests would notice neither that it lost its rights nor that it has them again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusterregistry.apiserver.webhooks.health_state import HealthState
 CALM_SECONDS = 30.0
 FAILING_SECONDS = 2.0
 
-_NOBODYS_TOKEN = "apiserver-asks-whether-tokens-can-be-reviewed"  # noqa: S105 - of nobody
+_UNKNOWN_TOKEN = "apiserver-asks-whether-tokens-can-be-reviewed"  # noqa: S105 - of no user
 
 
 class Reviews(Protocol):
@@ -31,7 +31,7 @@ class Reviews(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A question to somebody, and how an answer is read: raises CallFailed for one that is of no use."""
+    """A review to request, and ``read``, which raises CallFailed for an answer that cannot be used."""
 
     reviews: Reviews
     question: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Probe:
 def token_probe(reviews: Reviews) -> Probe:
     return Probe(
         reviews=reviews,
-        question=token_review.question(_NOBODYS_TOKEN, ()),
+        question=token_review.question(_UNKNOWN_TOKEN, ()),
         read=lambda answer: token_review.read_review(answer, audiences=()),
     )
 
@@ -57,10 +57,10 @@ def access_probe(reviews: Reviews) -> Probe:
 async def keep_probing(
     probe: Probe, state: HealthState, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """For ever: tells the state what comes of the question."""
+    """Reports the outcome of the review to the state, without end."""
     since = CALM_SECONDS
     while True:
-        # Others tell the state too: a failure that they met is looked into soon, also in calm times.
+        # Requests report to the state too: their failure is checked soon, also in calm times.
         if since >= CALM_SECONDS or state.problem():
             await _ask(probe, state)
             since = 0.0

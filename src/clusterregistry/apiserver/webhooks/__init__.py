@@ -1,7 +1,7 @@
-"""Calls that this server makes to others over HTTPS: webhooks, and the issuers of tokens.
+"""Calls of other servers over HTTPS: webhooks, and the issuers of tokens.
 
-``config_file`` reads where a webhook is, ``transport`` exchanges one request for one answer, ``calling`` asks a webhook
-with retries, ``questions`` and ``answers`` see to it that nobody is asked twice. The package knows nothing of tokens,
-users and decisions: what is asked, and what an answer means, is ``authn``'s and ``authz``'s business. The HTTP client
-(aiohttp) is imported when the first transport is made, since most servers call nobody.
+``config_file`` reads kube-apiserver's webhook configuration files, ``webhook`` calls webhooks and issuers on the
+project's client (``clusterregistry.client``), ``call_cache`` keeps calls few, ``health_state`` logs whether a server
+answers. The package knows nothing of tokens, users and decisions: those are of ``authn`` and
+``authz``. ``webhook`` imports the HTTP library: import it only where such a server is configured.
 """

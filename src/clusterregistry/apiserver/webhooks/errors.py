@@ -1,7 +1,7 @@
-"""What can go wrong with a call.
+"""The errors of calls.
 
-CallFailed          no usable answer; the message says why, and never holds what was sent
-ConfigFileError     a StartupProblem: the file that says whom to call cannot be used
+CallFailed          there is no usable response; the message never shows what was sent
+ConfigFileError     an OperatorError: the configuration file of a webhook cannot be used
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ from clusterregistry.apimachinery.operator_error import OperatorError
 
 
 class CallFailed(Exception):  # noqa: N818 - the name says it
-    """There is no usable answer. ``transient``: the same call may succeed in a moment.
+    """There is no usable response. ``status`` is the HTTP status of a refusal; 0 if there was no response."""
 
-    ``status`` is that of an HTTP answer which says no; 0 when there was none.
-    """
-
-    def __init__(self, message: str, *, transient: bool = False, status: int = 0) -> None:
+    def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
-        self.transient = transient
         self.status = status
 
 
 class ConfigFileError(OperatorError):
-    """A configuration file with everything that is wrong in it; ``whom`` it is about, such as ``the webhook``."""
+    """A configuration file with all its problems; ``server`` is its server in words, such as ``the webhook``."""
 
-    def __init__(self, path: Path, mistakes: Sequence[str], *, whom: str) -> None:
+    def __init__(self, path: Path, problems: Sequence[str], *, server: str) -> None:
         super().__init__(
-            f"{path}: {'; '.join(mistakes)}",
-            remedy=f"correct the file: a kubeconfig whose current context names {whom} as its cluster",
+            f"{path}: {'; '.join(problems)}",
+            remedy=f"correct the file: a kubeconfig whose current context names {server} as its cluster",
         )
-        self.mistakes = tuple(mistakes)
+        self.problems = tuple(problems)

@@ -1,4 +1,4 @@
-"""Whether somebody we call answers: logged when it changes, not at each call."""
+"""Whether a server that we call answers: logged when it changes, not at each call."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _log = logging.getLogger(__name__)
 
 
 class HealthState:
-    """Of one whom we call. ``consequence`` says what it means to users when it fails.
+    """The state of one server. ``consequence`` is what its failure means to users.
 
-    ``at_first`` is the problem until the first call, for those who must have answered once.
+    ``at_first`` is the problem until the first call, for a server that must have answered once.
     """
 
     def __init__(self, name: str, *, consequence: str, at_first: str = "") -> None:

@@ -1,77 +1,142 @@
-"""Asking a webhook: the same question again when it may help, within a total time."""
+"""Calls of webhooks and of OpenID Connect issuers: JSON in, JSON out, over HTTPS. All raise CallFailed, nothing else.
+
+The project's client follows no redirect, keeps no cookie, uses no proxy of the environment and requests no compressed
+body. Here a response has at most MAX_ANSWER bytes, and messages of failures show nothing of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import random
+import errno
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
 
-import orjson
-
-from clusterregistry.apiserver.webhooks.config_file import Endpoint
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.transport import Call, Transport
+from clusterregistry.client import errors
+from clusterregistry.client.errors import ClientError
+from clusterregistry.client.rest import Call, Client
+from clusterregistry.client.rest_config import Pem, RestConfig
+from clusterregistry.client.retry import ONCE, Backoff, RetryPolicy
 
 PATIENCE = 30.0
-"""Seconds for a question with all its tries."""
+"""Seconds for a call with all its attempts."""
 
+MAX_ANSWER = 1 << 20
+"""Bytes of a response. A review has a few hundred, a set of keys a few thousand."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """How long to wait between tries: kube-apiserver's figures. The jitter keeps replicas from asking in step."""
+BACKOFF = Backoff(first=0.5, factor=1.5, jitter=0.2)
+"""The figures of kube-apiserver. The jitter keeps replicas from calling at the same time."""
 
-    seconds: float = 0.5
-    factor: float = 1.5
-    jitter: float = 0.2
-    tries: int = 5
-
-    def pause(self, tried: int) -> float:
-        """After ``tried`` tries, the first being 1."""
-        spread = 1 + self.jitter * random.random()  # noqa: S311 - no secret
-        return float(self.seconds * self.factor ** (tried - 1) * spread)
+_CONNECTIONS = 64
+_RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
+_URL_CHARACTERS = "/:@!$&'()*+,;=~?%"
 
 
 class Webhook:
-    """One webhook. Made on the loop that uses it; to be closed at the end."""
+    """Posts documents to one webhook. Used on one loop; close it at the end."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        config: RestConfig,
         *,
-        backoff: Backoff | None = None,
+        path: str = "",
         patience: float = PATIENCE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._endpoint = endpoint
-        self._transport = Transport(
-            endpoint.tls, server_name=endpoint.server_name, patience=patience, user_agent=endpoint.user_agent
-        )
-        self._backoff, self._patience, self._sleep = backoff or Backoff(), patience, sleep
+        """``path`` is below the URL of the configuration, which is the webhook itself without one."""
+        slash = "/" if urlsplit(config.server).path.endswith("/") else ""
+        self._path = path or slash
+        self._client = Client(bounded(config, patience=patience), retry=_Retry(backoff=BACKOFF), sleep=sleep)
 
     async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Sends a document and answers the one that comes back. Raises CallFailed, and nothing else."""
-        body = orjson.dumps(document)
+        """Posts a document and returns that of the response; up to five attempts, see ``_Retry``."""
         try:
-            async with asyncio.timeout(self._patience):
-                return await self._ask_again_and_again(body)
-        except TimeoutError:
-            raise CallFailed("no answer in time") from None
-
-    async def _ask_again_and_again(self, body: bytes) -> dict[str, Any]:
-        for tried in range(1, self._backoff.tries):
-            try:
-                return await self._ask_once(body)
-            except CallFailed as error:
-                if not error.transient:
-                    raise
-            await self._sleep(self._backoff.pause(tried))
-        return await self._ask_once(body)
-
-    async def _ask_once(self, body: bytes) -> dict[str, Any]:
-        token = self._endpoint.token.read()
-        return await self._transport.exchange(Call(url=self._endpoint.url, body=body, token=token))
+            return await self._client.call(Call("POST", self._path, body=document))
+        except ClientError as error:
+            raise call_failed(error) from None
 
     async def close(self) -> None:
-        await self._transport.close()
+        await self._client.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Retry(RetryPolicy):
+    """Repeats what kube-apiserver repeats: 429, 5xx, a connection that broke; not where nothing listens."""
+
+    def pause(self, error: ClientError, *, failures: int, repeatable: bool) -> float | None:  # noqa: ARG002 - reviews change nothing
+        return self.backoff.pause(failures) if failures < self.attempts and _is_transient(error) else None
+
+
+def _is_transient(error: ClientError) -> bool:
+    if isinstance(error, errors.APIStatusError):
+        return error.code == HTTPStatus.TOO_MANY_REQUESTS or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if isinstance(error, errors.DisconnectedError):
+        return True
+    return isinstance(error, errors.TransportError) and getattr(error.cause, "errno", None) in _RESET
+
+
+class DocumentSource(Protocol):
+    """Fetches JSON documents."""
+
+    async def fetch(self, url: str) -> dict[str, Any]:
+        """The JSON object at an https URL. Raises CallFailed, and nothing else."""
+        ...
+
+
+class Documents:
+    """Fetches documents of an OpenID Connect issuer, whose keys may be on another server. Close it at the end."""
+
+    def __init__(self, *, certificate_authority: Pem, user_agent: str, patience: float = PATIENCE) -> None:
+        self._authority, self._user_agent, self._patience = certificate_authority, user_agent, patience
+        self._clients: dict[str, Client] = {}
+
+    async def fetch(self, url: str) -> dict[str, Any]:
+        parts = urlsplit(url)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        try:
+            client = self._client(f"{parts.scheme}://{parts.netloc}")
+            return await client.call(Call("GET", quote(target, safe=_URL_CHARACTERS)))
+        except ClientError as error:
+            raise call_failed(error) from None
+
+    def _client(self, server: str) -> Client:
+        if server not in self._clients:
+            config = RestConfig(server=server, user_agent=self._user_agent, certificate_authority=self._authority)
+            self._clients[server] = Client(bounded(config, patience=self._patience), retry=ONCE)
+        return self._clients[server]
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+
+
+def bounded(config: RestConfig, *, patience: float) -> RestConfig:
+    """The configuration with the limits of this package. ``patience``: seconds for a call."""
+    return replace(
+        config,
+        timeout=patience,
+        connect_timeout=patience,
+        max_response_bytes=MAX_ANSWER,
+        max_connections=_CONNECTIONS,
+    )
+
+
+def call_failed(error: ClientError) -> CallFailed:
+    """The failure without any text of the server: users read it."""
+    match error:
+        case errors.APIStatusError():
+            return CallFailed(f"it answers with status {error.code}", status=error.code)
+        case errors.RedirectError():
+            message = f"it answers with a redirect ({error.status}), which is not followed"
+            return CallFailed(message, status=error.status)
+        case errors.ResponseTooLargeError():
+            return CallFailed(f"its answer is larger than {error.limit} bytes")
+        case errors.MalformedResponseError() if error.status:
+            return CallFailed("its answer is no JSON object of a usual depth")
+        case errors.ConnectTimeoutError() | errors.RequestTimeoutError():
+            return CallFailed("no answer in time")
+        case _:
+            return CallFailed(str(error))

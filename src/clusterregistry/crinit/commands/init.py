@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.commands import addresses, apply, readiness, records
 from clusterregistry.crinit.commands.addresses import Reached
@@ -20,7 +21,6 @@ from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
-from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import access, everything, secrets, server
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, namespace
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
@@ -171,7 +171,7 @@ def _finish(session: Session, settings: Settings, *, material: Material, reached
     else:
         session.progress.say(
             f"{reached.url} is reached from inside of the host cluster only. From here: kubectl --context "
-            f"{session.access.context} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
+            f"{session.access.name} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
             f"it: kubectl get clusters --context {session.name} --server https://127.0.0.1:8443"
         )
 
@@ -189,4 +189,4 @@ def _client(session: Session, ours: kubeconfig_files.Entries) -> Client:
     """Returns a client as the user that the kubeconfig now has."""
     if "clusters" not in ours:
         return session.client
-    return Client(Access(session.name, ours["clusters"], ours["users"], ours["contexts"]))
+    return Client(Context(name=session.name, cluster=ours["clusters"], user=ours["users"]))

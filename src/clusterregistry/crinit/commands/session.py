@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterregistry.client.kubeconfig import Context, Paths
 from clusterregistry.crinit.commands.progress import Patience, Progress
-from clusterregistry.crinit.host import kubeconfig_files, kubeconfigs
+from clusterregistry.crinit.host import kubeconfig_files
 from clusterregistry.crinit.host.client import Client
-from clusterregistry.crinit.host.kubeconfigs import Access, Places
 from clusterregistry.crinit.options import CrinitOptions
 from clusterregistry.crinit.settings import Mode
 
@@ -22,8 +22,8 @@ class Session:
     name: str
     namespace: str
     given: Mapping[str, str]
-    places: Places
-    access: Access
+    places: Paths
+    access: Context
     client: Client
     progress: Progress
     patience: Patience
@@ -35,7 +35,7 @@ class Session:
 
     def command(self, word: str) -> str:
         """A command line for the same registry, to be shown to people."""
-        parts = ["crinit", self.mode.value, word, self.name, f"--host-cluster-context={self.access.context}"]
+        parts = ["crinit", self.mode.value, word, self.name, f"--host-cluster-context={self.access.name}"]
         where = ("cluster-registry-namespace", "kubeconfig")
         return " ".join([*parts, *(f"--{flag}={self.given[flag]}" for flag in where if flag in self.given)])
 
@@ -53,8 +53,8 @@ class Request:
     def session(self, progress: Progress) -> Session:
         """Reads the kubeconfig. Raises OperatorError when there is no such context."""
         host = self.options.host
-        where = kubeconfigs.places(self.given.get("kubeconfig", ""), self.environ)
-        access = kubeconfigs.load(where).access(host.host_cluster_context)
+        where = kubeconfig_files.paths(self.environ, explicit=self.given.get("kubeconfig", ""))
+        access = kubeconfig_files.read_context(where, host.host_cluster_context)
         return Session(
             mode=self.mode,
             name=self.name,

@@ -1,6 +1,4 @@
-"""The host cluster and the way to it: ``kubeconfigs`` reads, ``kubeconfig_files`` writes, ``client`` calls.
+"""The host cluster: ``client`` calls it, ``answers`` explains failures, ``kubeconfig_files`` changes a kubeconfig.
 
-Calls are synchronous, on the standard library's HTTP client: crinit does one thing after the other, and waits. The
-transport of ``apiserver.webhooks`` is for servers (asynchronous, JSON in and out, errors without their text), and its
-files may not hold what a user's kubeconfig may, such as commands that give credentials.
+Reading kubeconfigs and HTTP are those of ``clusterregistry.client``.
 """

@@ -1,18 +1,17 @@
-"""What answers, or does not, at the address of a host cluster: in words that let a person find the mistake."""
+"""Explains the failures of a call of the host cluster: which server answered, or why none did, and what to do."""
 
 from __future__ import annotations
 
 import html
-import http.client
-import json
 import re
 import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.client import errors
+from clusterregistry.client.errors import Excerpt, printable
 from clusterregistry.crinit.errors import ForeignAnswer, HostError
 
 if TYPE_CHECKING:
@@ -23,56 +22,116 @@ FORBIDDEN = 403
 UNAUTHORIZED = 401
 _REGISTRY = "+clusterregistry."
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
-_LOOKED_AT = 16_384
 _LONGEST_TEXT = 200
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One answer over HTTP. ``request`` is for people: the method and the path."""
-
-    request: str
-    status: int
-    media_type: str
-    location: str
-    body: bytes
-
-    def document(self) -> dict[str, Any] | None:
-        """The JSON object that it is; None for anything else."""
-        try:
-            found = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
-        return found if isinstance(found, dict) else None
-
-    @property
-    def is_page(self) -> bool:
-        return self.media_type.partition(";")[0].strip().lower() in {"text/html", "application/xhtml+xml"}
-
-
-def unreachable(error: Exception, *, url: str, context: str) -> HostError:
-    """For a connection that did not come about, or ended before there was an answer."""
-    compare = f"Compare: kubectl cluster-info --context {context}"
-    for kind, describe in _FAILURES:
-        if isinstance(error, kind):
-            why, remedy = describe(error)
-            return HostError(f"{url} cannot be reached: {why}", remedy=f"{remedy.format(context=context)} {compare}")
-    why = str(error) or type(error).__name__
-    return HostError(f"{url} cannot be reached: {why}", remedy=f"is the cluster up? {compare}")
-
-
-_Described = Callable[[Any], tuple[str, str]]
 _SERVER = 'is the cluster up, and is that the right server for the context "{context}"?'
 
 
-def _untrusted(error: ssl.SSLCertVerificationError) -> tuple[str, str]:
-    remedy = 'is it the cluster that you mean? If so, correct the authority or the server of the context "{context}".'
-    return f"its certificate is not trusted ({error.verify_message})", remedy
+def explain(error: errors.ClientError, *, request: str, url: str, context: str) -> OperatorError:
+    """The error for a person. ``request`` is the method and the path."""
+    where = _Where(request=request, url=url, context=context)
+    match error:
+        case errors.ConfigError():
+            return unusable(error, context=context)
+        case errors.APIStatusError():
+            return where.refused(error)
+        case errors.ResponseTooLargeError():
+            return where.too_large(error)
+        case errors.ResponseError(status=status) if status:
+            return where.foreign(_described(error), status=status)
+        case _:
+            return where.unreachable(error)
 
 
-def _tls_failed(error: ssl.SSLError) -> tuple[str, str]:
-    reason = error.reason or ""
+def unusable(error: errors.ConfigError, *, context: str) -> OperatorError:
+    """For a kubeconfig whose context has no usable credentials."""
+    if isinstance(error, errors.ExecPluginError):
+        hint = error.install_hint
+        return OperatorError(
+            str(error).removesuffix(f"\n{hint}"),
+            remedy=hint or "try the same context with kubectl: what helps there helps here",
+        )
+    problems = [problem.removeprefix(f'context "{context}": ') for problem in error.problems]
+    listed = "; ".join(problems)
+    if all(problem.startswith("user.token") for problem in problems):
+        return OperatorError(f"the token of the kubeconfig: {listed}", remedy="correct the kubeconfig")
+    if all("certificate" in problem or "client-key" in problem for problem in problems):
+        return OperatorError(
+            f'certificates of the context "{context}": {listed}', remedy="correct them in the kubeconfig"
+        )
+    return OperatorError(f'the context "{context}" cannot be used: {listed}', remedy="correct the kubeconfig")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Where:
+    """The request that failed, and its server."""
+
+    request: str
+    url: str
+    context: str
+
+    def refused(self, error: errors.APIStatusError) -> HostError:
+        """For a failure status: the message of the server, unless the server is no Kubernetes API."""
+        if _is_page(error.excerpt):
+            return self.foreign(_page(error.excerpt), status=error.code)
+        message = str(error) or f"status {error.code}"
+        return HostError(
+            f"{message} ({self.request}: {error.code})", remedy=_remedy(error.code, message), status=error.code
+        )
+
+    def too_large(self, error: errors.ResponseTooLargeError) -> HostError:
+        return HostError(
+            f"{self.url} answers {self.request} with more than {error.limit >> 20} MiB",
+            remedy=f'is that the right server for the context "{self.context}"?',
+            status=error.status,
+        )
+
+    def foreign(self, described: str, *, status: int) -> ForeignAnswer:
+        """For a response that no Kubernetes API sends."""
+        return ForeignAnswer(
+            f"{self.url} does not answer as a Kubernetes API does, but with {described} ({self.request}: {status})",
+            remedy=f'is that the right server for the context "{self.context}"? A login page or a proxy may be in '
+            f"front of it. Compare: kubectl cluster-info --context {self.context}",
+            status=status,
+        )
+
+    def unreachable(self, error: errors.ClientError) -> HostError:
+        """For a connection that failed, or ended before there was a response."""
+        why, remedy = _failure(error)
+        return HostError(
+            f"{self.url} cannot be reached: {why}",
+            remedy=f"{remedy.format(context=self.context)} Compare: kubectl cluster-info --context {self.context}",
+        )
+
+
+def _failure(error: errors.ClientError) -> tuple[str, str]:
+    """Why there is no response, and a remedy that may name the context."""
+    cause = error.cause if isinstance(error, errors.TransportError) else None
+    match error:
+        case errors.UntrustedCertificateError() | errors.CertificateNameError():
+            reason = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else str(error)
+            remedy = "is it the cluster that you mean? If so, correct the authority or the server of the context"
+            return f"its certificate is not trusted ({reason})", f'{remedy} "{{context}}".'
+        case errors.TLSError():
+            return _tls_failure(error, cause)
+        case errors.ConnectTimeoutError() | errors.RequestTimeoutError():
+            return "there is no answer", f"{_SERVER} Is a firewall or a missing VPN in between?"
+        case errors.MalformedResponseError():
+            return "what answers there does not speak HTTP", _SERVER
+    match cause:
+        case socket.gaierror():
+            return f"its name is not known ({cause.strerror})", f"{_SERVER} Is a VPN missing?"
+        case ConnectionRefusedError():
+            return "nothing listens there (connection refused)", _SERVER
+    if isinstance(error, errors.DisconnectedError) or isinstance(cause, ConnectionError):
+        return "it closes the connection without an answer", _SERVER
+    return str(error) or type(error).__name__, "is the cluster up?"
+
+
+def _tls_failure(error: errors.TLSError, cause: BaseException | None) -> tuple[str, str]:
+    reason = (cause.reason or "") if isinstance(cause, ssl.SSLError) else ""
+    if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return "it closes the connection without an answer", _SERVER
     if reason in _NOT_TLS:
         return "something answers there, but not with TLS, so that it is no Kubernetes API", _SERVER
     shown = reason.lower().replace("_", " ") or str(error)
@@ -82,39 +141,6 @@ def _tls_failed(error: ssl.SSLError) -> tuple[str, str]:
             'is the client certificate of the context "{context}" still good?',
         )
     return f"TLS fails ({shown})", _SERVER
-
-
-def _unknown_name(error: socket.gaierror) -> tuple[str, str]:
-    return f"its name is not known ({error.strerror})", f"{_SERVER} Is a VPN missing?"
-
-
-def _closed(_: Exception) -> tuple[str, str]:
-    return "it closes the connection without an answer", _SERVER
-
-
-_FAILURES: tuple[tuple[type[Exception], _Described], ...] = (
-    (ssl.SSLCertVerificationError, _untrusted),
-    (ssl.SSLEOFError, _closed),
-    (ssl.SSLZeroReturnError, _closed),
-    (ssl.SSLError, _tls_failed),
-    (socket.gaierror, _unknown_name),
-    (ConnectionRefusedError, lambda _: ("nothing listens there (connection refused)", _SERVER)),
-    (TimeoutError, lambda _: ("there is no answer", f"{_SERVER} Is a firewall or a missing VPN in between?")),
-    (ConnectionError, _closed),
-    (http.client.HTTPException, lambda _: ("what answers there does not speak HTTP", _SERVER)),
-)
-"""The first that fits counts: an SSLError is an OSError too, and a RemoteDisconnected a ConnectionError."""
-
-
-def refused(answer: Answer, *, url: str, context: str) -> HostError:
-    """For a status that tells of an error: what the server says, unless it is no Kubernetes API."""
-    if answer.is_page:
-        return foreign(answer, url=url, context=context)
-    message = (answer.document() or {}).get("message")
-    if not isinstance(message, str) or not message:
-        message = _printable(answer.body.decode("utf-8", "replace")) or f"status {answer.status}"
-    remedy = _remedy(answer.status, message)
-    return HostError(f"{message} ({answer.request}: {answer.status})", remedy=remedy, status=answer.status)
 
 
 def _remedy(status: int, message: str) -> str:
@@ -129,37 +155,28 @@ def _remedy(status: int, message: str) -> str:
     return "correct what the message names and run the same command again: what is there stays"
 
 
-def foreign(answer: Answer, *, url: str, context: str) -> ForeignAnswer:
-    """For an answer that no Kubernetes API gives."""
-    return ForeignAnswer(
-        f"{url} does not answer as a Kubernetes API does, but with {_described(answer)} "
-        f"({answer.request}: {answer.status})",
-        remedy=f'is that the right server for the context "{context}"? A login page or a proxy may be in front of it. '
-        f"Compare: kubectl cluster-info --context {context}",
-        status=answer.status,
-    )
+def _described(error: errors.ResponseError) -> str:
+    if isinstance(error, errors.RedirectError):
+        return f"a redirect to {printable(error.location, _LONGEST_TEXT)}"
+    if _is_page(error.excerpt):
+        return _page(error.excerpt)
+    return printable(error.excerpt.content_type, _LONGEST_TEXT) or "something that is not JSON"
 
 
-def _described(answer: Answer) -> str:
-    if answer.location:
-        return f"a redirect to {_printable(answer.location)}"
-    if answer.is_page:
-        found = _TITLE.search(answer.body[:_LOOKED_AT].decode("utf-8", "replace"))
-        title = _printable(html.unescape(found[1])) if found else ""
-        return f'a web page, "{title}"' if title else "a web page"
-    return _printable(answer.media_type) or "something that is not JSON"
+def _is_page(excerpt: Excerpt) -> bool:
+    return excerpt.content_type.partition(";")[0].strip().lower() in {"text/html", "application/xhtml+xml"}
 
 
-def _printable(text: str) -> str:
-    """One line, without what would move the cursor of a terminal."""
-    shown = " ".join(text[: 4 * _LONGEST_TEXT].split())
-    return "".join(character for character in shown if character.isprintable())[:_LONGEST_TEXT]
+def _page(excerpt: Excerpt) -> str:
+    found = _TITLE.search(excerpt.body.decode("utf-8", "replace"))
+    title = printable(html.unescape(found[1]), _LONGEST_TEXT) if found else ""
+    return f'a web page, "{title}"' if title else "a web page"
 
 
 def require_cluster(client: Client) -> str:
     """The version of a cluster into which a registry can be deployed. Raises HostError, or OperatorError for others.
 
-    Asked before anything else: a server that answers everything with 404 would pass for a cluster with nothing in it.
+    Called before anything else: a server that answers everything with 404 would pass for an empty cluster.
     """
     version = _version(client)
     try:
@@ -168,7 +185,7 @@ def require_cluster(client: Client) -> str:
     except HostError as error:
         if error.status != FORBIDDEN:
             raise
-        return version  # who may not look is told later which right is missing
+        return version  # a later call names the right that is missing
     contexts = "--host-cluster-context=CONTEXT (`kubectl config get-contexts` lists them)"
     if _REGISTRY in version:
         raise OperatorError(
@@ -185,14 +202,12 @@ def require_cluster(client: Client) -> str:
 def _version(client: Client) -> str:
     try:
         found = client.call("GET", "/version").get("gitVersion")
-    except ForeignAnswer:
-        raise
     except HostError as error:
-        if error.status != NOT_FOUND:
+        if error.status != NOT_FOUND or isinstance(error, ForeignAnswer):
             raise
         found = None
     if isinstance(found, str):
-        return _printable(found)
+        return printable(found, _LONGEST_TEXT)
     raise OperatorError(
         f"{client.url} is no Kubernetes API: at /version it names no version of Kubernetes",
         remedy=f'is that the right server for the context "{client.context}"? '

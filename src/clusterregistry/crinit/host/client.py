@@ -1,32 +1,30 @@
-"""A small synchronous client of a Kubernetes-style API: get, list, apply, patch, delete, logs."""
+"""Calls of the host cluster: get, list, apply, create, delete, logs. Every failure is explained with a remedy."""
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
-import socket
-import ssl
-from collections.abc import Mapping
-from pathlib import Path
+import contextlib
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.apiserver.webhooks import tls
+from clusterregistry.client import rest_config
+from clusterregistry.client.errors import ClientError, ConfigError
+from clusterregistry.client.kubeconfig import Context
+from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.retry import ONCE
 from clusterregistry.crinit.errors import ForeignAnswer, HostError
-from clusterregistry.crinit.host import answers, exec_plugins
-from clusterregistry.crinit.host.answers import NOT_FOUND, Answer
-from clusterregistry.crinit.host.kubeconfigs import Access
+from clusterregistry.crinit.host import answers
 
 FIELD_MANAGER = "crinit"
 PATIENCE = 30.0
-APPLY = "application/apply-patch+yaml"
+"""Seconds for one call."""
 
 CONFLICT = 409
-_REDIRECTS, _ERRORS = 300, 400
 _MOST_BYTES = 64 << 20
-"""Of an answer: far more than any that crinit asks for, and little enough to be held in memory."""
+"""Of a response: far more than crinit requests, and little enough to be held in memory."""
 
 PLURALS = {
     "Namespace": "namespaces", "Service": "services", "Secret": "secrets", "ConfigMap": "configmaps",
@@ -35,7 +33,7 @@ PLURALS = {
     "Deployment": "deployments", "StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets",
     "NetworkPolicy": "networkpolicies", "APIService": "apiservices", "ReplicaSet": "replicasets",
 }  # fmt: skip
-"""Of all kinds that crinit touches, so that it need not ask for discovery."""
+"""Of all kinds that crinit uses, so that it needs no discovery."""
 
 
 def path_of(api_version: str, kind: str, *, namespace: str = "", name: str = "") -> str:
@@ -52,31 +50,31 @@ def path_to(manifest: Mapping[str, Any]) -> str:
 
 
 class Client:
-    """Calls one server as one user. Every failure is a HostError that says what to do."""
+    """Calls one server as one user. Raises HostError, or OperatorError for credentials that cannot be used.
 
-    def __init__(self, access: Access, *, patience: float = PATIENCE) -> None:
-        self._patience = patience
-        self.context = access.context
-        self.url = str(access.cluster.get("server") or "")
-        parts = urlsplit(self.url)
-        if parts.scheme != "https" or not parts.hostname:
-            raise OperatorError(
-                f'the cluster of the context "{access.context}" has no https URL, but "{self.url}"',
-                remedy="give it one: kubectl config set-cluster NAME --server=https://HOST:PORT",
-            )
-        self._host, self._port, self._root = parts.hostname, parts.port or 443, parts.path.rstrip("/")
-        self._server_name = str(access.cluster.get("tls-server-name") or "") or self._host
-        self._proxy = _proxy(access)
-        user = _with_plugin(access.user)
-        self._tls = _tls(access, user)
-        self._authorization = _authorization(user)
+    A call is sent once: ``Patience`` decides what is repeated. Connections end with the object.
+    """
+
+    def __init__(self, context: Context, *, patience: float = PATIENCE) -> None:
+        # 110 ms for the HTTP library, which help and completion do not need.
+        from clusterregistry.client.sync import SyncClient  # noqa: PLC0415
+
+        config = _config(context)
+        self.context, self.url = context.name, config.server
+        self._client = SyncClient(
+            replace(
+                config, interactive=True, timeout=patience, connect_timeout=patience, max_response_bytes=_MOST_BYTES
+            ),
+            retry=ONCE,
+        )
+        weakref.finalize(self, self._client.close)
 
     def get(self, path: str, **query: str) -> dict[str, Any] | None:
         """An object or a list; None when there is none."""
         try:
             return self.call("GET", path, query=query)
         except HostError as error:
-            if error.status == NOT_FOUND and not isinstance(error, ForeignAnswer):
+            if error.status == answers.NOT_FOUND and not isinstance(error, ForeignAnswer):
                 return None
             raise
 
@@ -85,27 +83,32 @@ class Client:
         return [item for item in listed.get("items") or [] if isinstance(item, dict)]
 
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Server-side apply: what others have set and we do not name stays theirs."""
+        """Server-side apply: fields of other managers that the manifest does not name stay as they are."""
+        from clusterregistry.client.rest import PatchType  # noqa: PLC0415 - see __init__
+
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
-        return self.call("PATCH", path_to(manifest), query=query, body=manifest, media_type=APPLY)
+        return self.call("PATCH", path_to(manifest), query=query, body=manifest, media_type=PatchType.APPLY)
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Fails with CONFLICT when there is one already, which apply would change."""
+        """Fails with CONFLICT when the object exists; apply would change it."""
         collection = path_to(manifest).rpartition("/")[0]
         return self.call("POST", collection, query={"fieldManager": FIELD_MANAGER}, body=manifest)
 
     def delete(self, path: str) -> bool:
-        """Answers whether there was anything to delete."""
+        """Returns whether there was an object to delete."""
         try:
             self.call("DELETE", path, body={"propagationPolicy": "Background"})
         except HostError as error:
-            if error.status == NOT_FOUND:
+            if error.status == answers.NOT_FOUND:
                 return False
             raise
         return True
 
     def text(self, path: str, **query: str) -> str:
-        return self._exchange("GET", path, query=query).body.decode("utf-8", "replace")
+        from clusterregistry.client.rest import Call  # noqa: PLC0415 - see __init__
+
+        with self._explained(f"GET {path}"):
+            return self._client.text(Call("GET", path, query=query))
 
     def call(
         self,
@@ -116,135 +119,29 @@ class Client:
         body: Mapping[str, Any] | None = None,
         media_type: str = "application/json",
     ) -> dict[str, Any]:
-        answer = self._exchange(method, path, query=query or {}, body=body, media_type=media_type)
-        document = answer.document()
-        if document is None or answer.status >= _REDIRECTS:
-            raise answers.foreign(answer, url=self.url, context=self.context)
-        return document
+        from clusterregistry.client.rest import Call  # noqa: PLC0415 - see __init__
 
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str],
-        body: Mapping[str, Any] | None = None,
-        media_type: str = "application/json",
-    ) -> Answer:
-        target = self._root + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"accept": "application/json", "user-agent": "crinit", **self._authorization}
-        content = None
-        if body is not None:
-            content, headers["content-type"] = json.dumps(body).encode(), media_type
+        with self._explained(f"{method} {path}"):
+            return self._client.call(Call(method, path, query=query or {}, body=body, content_type=media_type))
+
+    @contextlib.contextmanager
+    def _explained(self, request: str) -> Iterator[None]:
         try:
-            connection = self._connection()
-            try:
-                connection.request(method, target, body=content, headers=headers)
-                answer = self._read(connection.getresponse(), f"{method} {path}")
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException) as error:
-            raise answers.unreachable(error, url=self.url, context=self.context) from None
-        if answer.status >= _ERRORS:
-            raise answers.refused(answer, url=self.url, context=self.context)
-        return answer
-
-    def _read(self, response: http.client.HTTPResponse, request: str) -> Answer:
-        body = response.read(_MOST_BYTES + 1)
-        if len(body) > _MOST_BYTES:
-            raise HostError(
-                f"{self.url} answers {request} with more than {_MOST_BYTES >> 20} MiB",
-                remedy=f'is that the right server for the context "{self.context}"?',
-                status=response.status,
-            )
-        return Answer(
-            request=request,
-            status=response.status,
-            media_type=response.getheader("content-type") or "",
-            location=response.getheader("location") or "",
-            body=body,
-        )
-
-    def _connection(self) -> _Connection:
-        host, port = self._proxy or (self._host, self._port)
-        connection = _Connection(host, port, timeout=self._patience, context=self._tls)
-        connection.server_name = self._server_name
-        if self._proxy:
-            connection.set_tunnel(self._host, self._port)
-        return connection
+            yield
+        except ClientError as error:
+            raise answers.explain(error, request=request, url=self.url, context=self.context) from None
 
 
-class _Connection(http.client.HTTPSConnection):
-    """One that can expect another name in the certificate than the one it calls (``tls-server-name``)."""
-
-    server_name = ""
-
-    def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        plain: socket.socket = self.sock
-        context: ssl.SSLContext = self._context  # type: ignore[attr-defined]
-        self.sock = context.wrap_socket(plain, server_hostname=self.server_name)
-
-
-def _proxy(access: Access) -> tuple[str, int] | None:
-    """The HTTP proxy that the kubeconfig names. Those of the environment are not used."""
-    url = str(access.cluster.get("proxy-url") or "")
-    if not url:
-        return None
+def _config(context: Context) -> RestConfig:
+    """Raises OperatorError for a context that cannot be used."""
+    url = str(context.cluster.get("server") or "")
     parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
+    if parts.scheme != "https" or not parts.hostname:
         raise OperatorError(
-            f'the context "{access.context}" goes through the proxy {url}, of a kind that crinit does not speak',
-            remedy="use a proxy of http://HOST:PORT, or run crinit where the host cluster is reached without one",
+            f'the cluster of the context "{context.name}" has no https URL, but "{url}"',
+            remedy="give it one: kubectl config set-cluster NAME --server=https://HOST:PORT",
         )
-    return parts.hostname, parts.port or 80
-
-
-def _with_plugin(user: Mapping[str, Any]) -> Mapping[str, Any]:
-    plugin = user.get("exec")
-    if not isinstance(plugin, dict):
-        return user
-    given = exec_plugins.credentials(plugin)
-    certificate, key = str(given.get("clientCertificateData") or ""), str(given.get("clientKeyData") or "")
-    return {
-        "token": given.get("token") or "",
-        "client-certificate-data": base64.b64encode(certificate.encode()).decode(),
-        "client-key-data": base64.b64encode(key.encode()).decode(),
-    }
-
-
-def _tls(access: Access, user: Mapping[str, Any]) -> ssl.SSLContext:
-    context = tls.context()
     try:
-        if access.cluster.get("insecure-skip-tls-verify") is True:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        else:
-            tls.trust(context, _content(access.cluster, "certificate-authority"))
-        tls.identify(context, certificate=_content(user, "client-certificate"), key=_content(user, "client-key"))
-    except ValueError as error:
-        raise OperatorError(
-            f'certificates of the context "{access.context}": {error}', remedy="correct them in the kubeconfig"
-        ) from None
-    return context
-
-
-def _content(entry: Mapping[str, Any], name: str) -> bytes:
-    data, file = str(entry.get(f"{name}-data") or ""), str(entry.get(name) or "")
-    if data:
-        return tls.decoded(data)
-    return tls.content(Path(file)) if file else b""
-
-
-def _authorization(user: Mapping[str, Any]) -> dict[str, str]:
-    token, file = str(user.get("token") or ""), str(user.get("tokenFile") or "")
-    if file:
-        try:
-            token = tls.content(Path(file)).decode("ascii").strip()
-        except ValueError as error:
-            raise OperatorError(f"the token of the kubeconfig: {error}", remedy="correct the kubeconfig") from None
-    if token:
-        return {"authorization": f"Bearer {token}"}
-    if user.get("username"):
-        basic = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
-        return {"authorization": f"Basic {basic}"}
-    return {}
+        return rest_config.from_context(context, user_agent="crinit", read_files=True)
+    except ConfigError as error:
+        raise answers.unusable(error, context=context.name) from None

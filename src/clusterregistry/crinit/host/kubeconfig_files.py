@@ -1,4 +1,4 @@
-"""Changes a user's kubeconfig: whole or not at all, and nothing in it but our own entries."""
+"""A user's kubeconfig: reads a context, and changes the entries of crinit, the file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,27 +12,71 @@ from typing import Any
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.crinit.host.kubeconfigs import KINDS, Places, document_of
+from clusterregistry.client import kubeconfig
+from clusterregistry.client.errors import ConfigError
+from clusterregistry.client.kubeconfig import KINDS, Context, Paths
 
 _SECRET = 0o600
 MARK = "clusterregistry.k8s.io/crinit"
-"""The extension that tells our entries from those of others; kubectl keeps it."""
+"""The extension that marks the entries of crinit; kubectl keeps it."""
 
 Entries = Mapping[str, Mapping[str, Any]]
-"""By ``clusters``, ``users``, ``contexts``: what our entry of that kind holds."""
+"""The content of crinit's entry, by ``clusters``, ``users`` and ``contexts``."""
+
+_ANOTHER = "name another: --kubeconfig=FILE"
 
 
-def target(where: Places, name: str) -> Path:
+def paths(environ: Mapping[str, str], *, explicit: str) -> Paths:
+    """The kubeconfig files of the user. Raises OperatorError."""
+    try:
+        return kubeconfig.paths(environ, explicit=explicit)
+    except ConfigError as error:
+        raise OperatorError(str(error), remedy=_ANOTHER) from None
+
+
+def read_context(where: Paths, name: str) -> Context:
+    """The context of the host cluster; the current one without a name. Raises OperatorError."""
+    try:
+        merged = kubeconfig.load(where)
+    except ConfigError as error:
+        exists = any(file.exists() for file in where.files)
+        raise OperatorError(str(error), remedy=_CORRECT if exists else _missing_remedy(where)) from None
+    try:
+        return merged.context(name)
+    except ConfigError as error:
+        remedy = "give --host-cluster-context one of `kubectl config get-contexts`, or another --kubeconfig"
+        if not name and not merged.current_context:
+            remedy = "name one: --host-cluster-context=CONTEXT"
+        raise OperatorError(str(error), remedy=remedy) from None
+
+
+_CORRECT = f"correct the file, or {_ANOTHER}"
+
+
+def _missing_remedy(where: Paths) -> str:
+    remedy = "name the kubeconfig that kubectl uses for the host cluster: --kubeconfig=FILE, or $KUBECONFIG"
+    return remedy if where.source else f"{remedy} (with sudo, the home directory may be another one)"
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    """The content of a file; None if it does not exist. Raises OperatorError."""
+    try:
+        return kubeconfig.read_document(file)
+    except ConfigError as error:
+        raise OperatorError(str(error), remedy=_CORRECT) from None
+
+
+def target(where: Paths, name: str) -> Path:
     """The file to change: the first that has an entry of this name, else the one for new entries."""
     for file in where.files:
-        document = document_of(file) or {}
+        document = _read(file) or {}
         if any(_is_named(entry, name) for plural in KINDS for entry in document.get(plural) or []):
             return file
     return where.target()
 
 
 def require_writable(file: Path) -> None:
-    """Raises OperatorError while there is still nothing to regret."""
+    """Raises OperatorError before anything is made, unless the file can be written."""
     try:
         place = _resolved(file)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -46,8 +90,8 @@ def require_writable(file: Path) -> None:
 
 
 def require_free(file: Path, name: str) -> None:
-    """Raises OperatorError when somebody else's entries have the name that ours would get."""
-    document = document_of(file) or {}
+    """Raises OperatorError if entries that crinit did not make have this name."""
+    document = _read(file) or {}
     for plural, singular in KINDS.items():
         for entry in document.get(plural) or []:
             if _is_named(entry, name) and not _is_ours(entry, singular):
@@ -58,12 +102,12 @@ def require_free(file: Path, name: str) -> None:
 
 
 def put(file: Path, name: str, entries: Entries) -> bool:
-    """Adds or replaces our entries; all others stay. Answers whether anything changed.
+    """Adds or replaces our entries; all others stay. Returns whether the file changed.
 
-    A file that gets a user, and with it a key, is for its owner alone from then on, whatever its mode was before.
+    A file that gets a user, and with it a key, is readable for its owner alone from then on, whatever its mode was.
     """
     with _locked(file):
-        before = document_of(file)
+        before = _read(file)
         after = with_entries(before or {}, name, entries)
         mode = _SECRET if before is None or entries.get("users") else _mode(file)
         if after == before and mode == _mode(file):
@@ -73,9 +117,9 @@ def put(file: Path, name: str, entries: Entries) -> bool:
 
 
 def remove(file: Path, name: str) -> bool:
-    """Removes our entries, and the current context when it was ours. Answers whether there was anything."""
+    """Removes our entries, and the current context if it was ours. Returns whether the file changed."""
     with _locked(file):
-        before = document_of(file)
+        before = _read(file)
         after = without_entries(before or {}, name)
         if before is None or after == before:
             return False
@@ -84,7 +128,7 @@ def remove(file: Path, name: str) -> bool:
 
 
 def with_entries(document: Mapping[str, Any], name: str, entries: Entries) -> dict[str, Any]:
-    """A kubeconfig with these entries in the place of those of the same name."""
+    """Returns a kubeconfig with these entries in the place of those of the same name."""
     changed = {"apiVersion": "v1", "kind": "Config", **document}
     for plural, singular in KINDS.items():
         if plural in entries:
@@ -133,7 +177,7 @@ def _is_named(entry: Any, name: str) -> bool:
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """The same lock that kubectl takes: a file beside it that only one can make."""
+    """Takes the lock that kubectl takes: a file beside it, created exclusively."""
     place = _resolved(file)
     lock = place.with_name(place.name + ".lock")
     try:
@@ -154,7 +198,7 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, document: Mapping[str, Any], *, mode: int) -> None:
-    """A rename: whoever reads the file sees the old content or the new. A link stays a link, the owner the owner."""
+    """Replaces the file by a rename: readers see the old content or the new. A link stays a link, the owner stays."""
     place = _resolved(file)
     try:
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
@@ -174,7 +218,7 @@ def _replace(file: Path, document: Mapping[str, Any], *, mode: int) -> None:
 
 
 def _own(descriptor: int, place: Path) -> None:
-    """The owner of the file before: one that root changes with sudo must stay readable to the user it belongs to."""
+    """Keeps the owner of the file: a file that root changes with sudo must stay readable for its user."""
     if place.exists():
         before = place.stat()
         with contextlib.suppress(PermissionError):

@@ -11,7 +11,6 @@ from clusterregistry.apiserver.authn.oidc.issuer import Issuer
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.transport import Call
 from tests.remote_servers import SigningKey, published, rsa_key, signed
 
 URL = "https://issuer.example.com"
@@ -34,11 +33,11 @@ class Published:
         self.failing = False
         self.asked: list[str] = []
 
-    async def exchange(self, call: Call) -> dict[str, Any]:
-        self.asked.append(call.url.removeprefix(URL))
+    async def fetch(self, url: str) -> dict[str, Any]:
+        self.asked.append(url.removeprefix(URL))
         if self.failing:
             raise CallFailed("out of reach")
-        return {"keys": list(self.keys)} if call.url.endswith("/keys") else self.document
+        return {"keys": list(self.keys)} if url.endswith("/keys") else self.document
 
     def fetches(self) -> int:
         return self.asked.count("/keys")

@@ -13,7 +13,7 @@ from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
 from clusterregistry.apiserver.authn.oidc.issuer import Issuer, KeySet
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
+from clusterregistry.apiserver.webhooks.call_cache import TTLCache
 
 log = logging.getLogger(__name__)
 

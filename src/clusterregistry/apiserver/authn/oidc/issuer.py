@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
+from clusterregistry.apiserver.webhooks.call_cache import SingleFlight
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState
-from clusterregistry.apiserver.webhooks.singleflight import SingleFlight
-from clusterregistry.apiserver.webhooks.transport import Call, Caller
+from clusterregistry.apiserver.webhooks.webhook import DocumentSource
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -48,13 +48,13 @@ class Issuer:
     def __init__(
         self,
         settings: IssuerSettings,
-        caller: Caller,
+        documents: DocumentSource,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.keys = KeySet()
-        self._settings, self._caller, self._clock, self._sleep = settings, caller, clock, sleep
+        self._settings, self._documents, self._clock, self._sleep = settings, documents, clock, sleep
         self._keys_url = ""
         self._fetched_at = float("-inf")
         self._questions: SingleFlight[str, None] = SingleFlight()
@@ -90,7 +90,7 @@ class Issuer:
         self._fetched_at = self._clock()
         try:
             self._keys_url = self._keys_url or await self._discover()
-            document = await self._caller.exchange(Call(url=self._keys_url))
+            document = await self._documents.fetch(self._keys_url)
             if not self.keys.is_of(document):
                 self.keys = read_keys(document, self._settings.algorithms)
                 log.info("the OpenID Connect issuer %s has %d keys", self._settings.url, len(self.keys))
@@ -101,7 +101,7 @@ class Issuer:
 
     async def _discover(self) -> str:
         """The URL of the keys, from the issuer's discovery document. Raises CallFailed."""
-        document = await self._caller.exchange(Call(url=self._settings.discovery_url))
+        document = await self._documents.fetch(self._settings.discovery_url)
         if document.get("issuer") != self._settings.url:
             raise CallFailed(f"it calls itself {document.get('issuer')!r}, --oidc-issuer-url must be exactly that")
         url = document.get("jwks_uri")

@@ -1,4 +1,4 @@
-"""Whether the host cluster answers is known also when nobody asks."""
+"""The probe notices whether the host cluster answers, also without requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answers:
             await keep_probing(probe, self.state, sleep=self.sleep)
 
 
-async def test_a_host_cluster_that_fails_is_asked_more_often_until_it_answers() -> None:
+async def test_a_host_cluster_that_fails_is_probed_more_often_until_it_answers() -> None:
     answers = Answers(TOKENS, CallFailed("down"), TOKENS)
     await answers.probe(probing.token_probe(answers))
     assert [*dict.fromkeys(answers.problems)] == ["", "down"]
@@ -58,7 +58,7 @@ async def test_a_host_cluster_that_fails_is_asked_more_often_until_it_answers() 
     assert answers.asked_at == [0, CALM_SECONDS, CALM_SECONDS + FAILING_SECONDS]
 
 
-async def test_a_failure_that_others_met_is_looked_into_soon() -> None:
+async def test_a_failure_of_a_request_is_probed_soon() -> None:
     answers = Answers(TOKENS, TOKENS)
 
     async def sleep(seconds: float) -> None:
@@ -70,14 +70,14 @@ async def test_a_failure_that_others_met_is_looked_into_soon() -> None:
     assert answers.asked_at == [0, FAILING_SECONDS]
 
 
-async def test_an_answer_of_another_kind_is_none() -> None:
+async def test_an_answer_of_another_kind_is_a_failure() -> None:
     for make in (probing.token_probe, probing.access_probe):
         answers = Answers({"kind": "Status"})
         await answers.probe(make(answers))
         assert "its answer is no" in answers.problems[0]
 
 
-async def test_the_questions_are_real_ones_about_nobody() -> None:
+async def test_probes_are_real_reviews_about_no_user() -> None:
     tokens, access = Answers(TOKENS), Answers(ACCESS)
     await tokens.probe(probing.token_probe(tokens))
     await access.probe(probing.access_probe(access))

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.client import kubeconfig
+from clusterregistry.client.kubeconfig import Paths
 from clusterregistry.crinit.host import kubeconfig_files as files
-from clusterregistry.crinit.host import kubeconfigs
 
 ENTRIES = {
     "clusters": {"server": "https://127.0.0.1:1"},
@@ -48,8 +49,8 @@ DOCUMENTS = st.fixed_dictionaries(
 
 def others(document: dict[str, Any]) -> dict[str, Any]:
     """All that is not called fleet."""
-    kept = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", *kubeconfigs.KINDS)}
-    for plural in kubeconfigs.KINDS:
+    kept = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", *kubeconfig.KINDS)}
+    for plural in kubeconfig.KINDS:
         kept[plural] = [each for each in document.get(plural) or [] if each["name"] != "fleet"]
     return kept
 
@@ -59,7 +60,7 @@ def others(document: dict[str, Any]) -> dict[str, Any]:
 def test_putting_our_entries_leaves_all_others_as_they_were(document: dict[str, Any]) -> None:
     changed = files.with_entries(document, "fleet", ENTRIES)
     assert others(changed) == others(document)
-    for plural, singular in kubeconfigs.KINDS.items():
+    for plural, singular in kubeconfig.KINDS.items():
         ours = [each for each in changed[plural] if each["name"] == "fleet"]
         assert len(ours) == 1
         assert ENTRIES[plural].items() <= ours[0][singular].items()
@@ -69,10 +70,10 @@ def test_putting_our_entries_leaves_all_others_as_they_were(document: dict[str, 
 @settings(deadline=None, max_examples=50)
 @given(DOCUMENTS)
 def test_removing_our_entries_removes_only_ours(document: dict[str, Any]) -> None:
-    # Entries of others with the same name are not ours to remove.
+    # Somebody else's entries of the same name are not ours to remove.
     assert files.without_entries(document, "fleet") == document
     removed = files.without_entries(files.with_entries(document, "fleet", ENTRIES), "fleet")
-    for plural in kubeconfigs.KINDS:
+    for plural in kubeconfig.KINDS:
         assert [each for each in removed[plural] if each["name"] == "fleet"] == []
     without_current = {key: value for key, value in others(removed).items() if key != "current-context"}
     assert without_current == {key: value for key, value in others(document).items() if key != "current-context"}
@@ -167,7 +168,7 @@ def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
     place = tmp_path / "new" / "config"
     files.put(place, "fleet", ENTRIES)
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
-    assert kubeconfigs.load(kubeconfigs.Places((place,))).access("fleet").cluster["server"] == "https://127.0.0.1:1"
+    assert files.read_context(Paths((place,)), "fleet").cluster["server"] == "https://127.0.0.1:1"
 
 
 def test_the_current_context_goes_with_our_entries(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_the_current_context_goes_with_our_entries(tmp_path: Path) -> None:
     place.write_text("current-context: fleet\n")
     files.put(place, "fleet", ENTRIES)
     assert files.remove(place, "fleet") is True
-    assert kubeconfigs.document_of(place) == {
+    assert kubeconfig.read_document(place) == {
         "apiVersion": "v1", "kind": "Config", "current-context": "", "clusters": [], "users": [], "contexts": [],
     }  # fmt: skip
     assert files.remove(place, "fleet") is False
@@ -200,16 +201,16 @@ def test_several_files_are_read_as_kubectl_does(tmp_path: Path) -> None:
     contexts = [{"name": "c", "context": {"cluster": "host"}}]
     second.write_text(json.dumps({"clusters": clusters, "contexts": contexts, "current-context": "c"}))
 
-    where = kubeconfigs.places("", {"KUBECONFIG": f"{missing}:{first}:{second}"})
-    access = kubeconfigs.load(where).access("")
+    where = files.paths({"KUBECONFIG": f"{missing}:{first}:{second}"}, explicit="")
+    access = files.read_context(where, "")
     assert access.cluster == {
         "server": "https://first.example.com",
         "certificate-authority": str(first.parent / "ca.crt"),
     }
     assert where.target() == first
     assert files.target(where, "c") == second
-    assert kubeconfigs.places("", {"KUBECONFIG": f"{missing}:{missing}2"}).target() == Path(f"{missing}2")
-    assert kubeconfigs.places("", {"HOME": "/nowhere"}).target() == Path("/nowhere/.kube/config")
+    assert files.paths({"KUBECONFIG": f"{missing}:{missing}2"}, explicit="").target() == Path(f"{missing}2")
+    assert files.paths({"HOME": "/nowhere"}, explicit="").target() == Path("/nowhere/.kube/config")
 
 
 def test_a_name_that_is_taken_is_refused_and_ours_is_not(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.webhooks import config_file, tls, transport
+from clusterregistry.apiserver.webhooks import config_file
 from clusterregistry.apiserver.webhooks.errors import CallFailed
-from clusterregistry.apiserver.webhooks.webhook import Backoff, Webhook
+from clusterregistry.apiserver.webhooks.webhook import MAX_ANSWER, Documents, Webhook
+from clusterregistry.client.rest_config import Pem
 from tests.remote_servers import PATIENCE, Authority, Received, RemoteServer, Reply, kubeconfig, reply
 
+AGENT = "tests/1"
 QUESTION = {"kind": "Question"}
 
 
@@ -28,7 +30,7 @@ def server(authority: Authority) -> Iterator[RemoteServer]:
 
 
 class Pauses:
-    """Instead of time: what was waited for."""
+    """A sleep that takes no time and records its pauses."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -46,7 +48,7 @@ class Hooks:
     def make(self, server: str, *, patience: float = PATIENCE, **members: Any) -> Webhook:
         members.setdefault("cluster", {"certificate-authority": "authority.crt"})
         path = kubeconfig(self.authority.directory / "hook.kubeconfig", server, **members)
-        hook = Webhook(config_file.load(path), patience=patience, sleep=self.pauses)
+        hook = Webhook(config_file.load(path, user_agent=AGENT), patience=patience, sleep=self.pauses)
         self.made.append(hook)
         return hook
 
@@ -64,7 +66,7 @@ async def silence() -> None:
     """Waits until no connection is left: one that a test has broken off takes a moment to end."""
     loop: Any = asyncio.get_running_loop()
     async with asyncio.timeout(PATIENCE):
-        while len(loop._selector.get_map()) > 1:  # noqa: ASYNC110 - the loop's own pipe is left, and tells nobody
+        while len(loop._selector.get_map()) > 1:  # noqa: ASYNC110 - the loop's own pipe is left
             await asyncio.sleep(0.01)
 
 
@@ -82,9 +84,30 @@ async def test_a_question_is_posted_as_json(server: RemoteServer, hooks: Hooks) 
     assert (received.method, received.path) == ("POST", "/review?a=b")
     assert received.headers["content-type"] == "application/json"
     assert received.headers["authorization"] == "Bearer secret"
+    assert received.headers["user-agent"] == AGENT
 
 
-async def test_a_webhook_that_wants_a_certificate_gets_ours(authority: Authority, hooks: Hooks) -> None:
+@pytest.mark.parametrize(
+    ("path", "expected"), [("", "/"), ("/", "/"), ("/review", "/review"), ("/review/", "/review/")]
+)
+async def test_the_path_of_a_webhook_is_used_as_it_is(
+    server: RemoteServer, hooks: Hooks, path: str, expected: str
+) -> None:
+    await hooks.make(server.url + path).ask(QUESTION)
+    assert server.received[0].path == expected
+
+
+async def test_a_token_file_is_read_again_when_it_changes(server: RemoteServer, hooks: Hooks) -> None:
+    token = hooks.authority.directory / "token"
+    token.write_text("one")
+    hook = hooks.make(server.url, user={"tokenFile": "token"})
+    await hook.ask(QUESTION)
+    token.write_text("another")
+    await hook.ask(QUESTION)
+    assert [received.headers["authorization"] for received in server.received] == ["Bearer one", "Bearer another"]
+
+
+async def test_a_webhook_that_requests_a_certificate_gets_ours(authority: Authority, hooks: Hooks) -> None:
     authority.client("registry")
     with RemoteServer(authority, mutual=True) as server:
         hook = hooks.make(server.url, user={"client-certificate": "client.crt", "client-key": "client.key"})
@@ -101,7 +124,7 @@ async def test_the_name_in_the_certificate_may_be_another_than_the_address(autho
         assert len(server.received) == 1
 
 
-async def test_a_webhook_whose_certificate_nobody_trusts_gets_no_question(server: RemoteServer, hooks: Hooks) -> None:
+async def test_a_webhook_without_a_trusted_certificate_gets_no_review(server: RemoteServer, hooks: Hooks) -> None:
     assert "certificate" in (await failure(hooks.make(server.url, cluster={}))).lower()
     assert server.received == []
     assert hooks.pauses.seconds == []
@@ -139,13 +162,13 @@ async def test_a_redirect_is_not_followed(server: RemoteServer, hooks: Hooks) ->
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (b"", "its answer is not JSON"),
-        (b"<html>", "its answer is not JSON"),
-        (b"\xff", "its answer is not JSON"),
+        (b"", "its answer is no JSON object of a usual depth"),
+        (b"<html>", "its answer is no JSON object of a usual depth"),
+        (b"\xff", "its answer is no JSON object of a usual depth"),
         (b"[]", "its answer is no JSON object of a usual depth"),
-        (b'{"a":' * 230 + b"1" + b"}" * 230, "its answer is no JSON object of a usual depth"),
-        (b"x" * 8 * transport.MAX_ANSWER, f"its answer is larger than {transport.MAX_ANSWER} bytes"),
-        (b'"' + b"x" * transport.MAX_ANSWER + b'"', f"its answer is larger than {transport.MAX_ANSWER} bytes"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "its answer is no JSON object of a usual depth"),
+        (b"x" * 8 * MAX_ANSWER, f"its answer is larger than {MAX_ANSWER} bytes"),
+        (b'"' + b"x" * MAX_ANSWER + b'"', f"its answer is larger than {MAX_ANSWER} bytes"),
     ],
 )
 async def test_what_is_no_answer_is_a_failure(server: RemoteServer, hooks: Hooks, body: bytes, expected: str) -> None:
@@ -155,7 +178,7 @@ async def test_what_is_no_answer_is_a_failure(server: RemoteServer, hooks: Hooks
 
 async def test_a_compressed_answer_is_not_unpacked(server: RemoteServer, hooks: Hooks) -> None:
     server.answer = lambda _: Reply(body=b"\x1f\x8b" + b"x" * 100, headers={"content-encoding": "gzip"})
-    assert await failure(hooks.make(server.url)) == "its answer is not JSON"
+    assert await failure(hooks.make(server.url)) == "its answer is no JSON object of a usual depth"
     assert server.received[0].headers["accept-encoding"] == "identity"
 
 
@@ -181,37 +204,14 @@ async def test_a_slow_answer_is_not_waited_for_too_long(server: RemoteServer, ho
         release.set()
 
 
-async def test_a_single_call_has_a_limit_of_its_own(server: RemoteServer, authority: Authority) -> None:
-    release = threading.Event()
-    server.answer = lambda _: Reply() if release.wait(PATIENCE) else Reply(status=500)
-    context = tls.context()
-    tls.trust(context, authority.pem)
-    caller = transport.Transport(context, patience=0.2)
-    try:
-        with pytest.raises(CallFailed, match="no answer in time"):
-            await caller.exchange(transport.Call(url=server.url))
-    finally:
-        release.set()
-    await caller.close()
-    await silence()
-
-
-async def test_all_tries_together_have_a_limit(server: RemoteServer, authority: Authority) -> None:
+async def test_all_attempts_together_have_a_limit(server: RemoteServer, hooks: Hooks) -> None:
     server.answer = lambda _: Reply(status=500)
-
-    async def for_ever(_: float) -> None:
-        await asyncio.Event().wait()
-
-    path = kubeconfig(authority.directory / "x", server.url, cluster={"certificate-authority": "authority.crt"})
-    hook = Webhook(config_file.load(path), patience=0.5, sleep=for_ever)
-    assert await failure(hook) == "no answer in time"
-    await hook.close()
-    await silence()
+    assert await failure(hooks.make(server.url, patience=0.4)) == "it answers with status 500"
+    assert len(server.received) == 1  # the next attempt would begin after the limit
+    assert hooks.pauses.seconds == []
 
 
-async def test_where_nobody_listens_it_fails_at_once_and_works_when_somebody_does(
-    server: RemoteServer, hooks: Hooks
-) -> None:
+async def test_where_nothing_listens_it_fails_at_once_and_works_afterwards(server: RemoteServer, hooks: Hooks) -> None:
     hook = hooks.make(server.url)
     server.stop()
     assert "connect" in (await failure(hook)).lower()
@@ -220,18 +220,37 @@ async def test_where_nobody_listens_it_fails_at_once_and_works_when_somebody_doe
     assert await hook.ask(QUESTION) == {}
 
 
-async def test_what_has_no_body_is_fetched(server: RemoteServer, authority: Authority) -> None:
-    context = tls.context()
-    tls.trust(context, authority.pem)
-    caller = transport.Transport(context)
-    assert await caller.exchange(transport.Call(url=f"{server.url}/keys")) == {}
-    assert server.received[0].method == "GET"
-    assert server.received[0].headers.keys().isdisjoint({"authorization", "content-type", "cookie"})
-    await caller.close()
+@pytest.fixture
+async def documents(authority: Authority) -> AsyncIterator[Documents]:
+    made = Documents(certificate_authority=Pem(data=authority.pem), user_agent=AGENT, patience=PATIENCE)
+    yield made
+    await made.close()
     await silence()
 
 
-def test_pauses_grow_and_are_spread() -> None:
-    exact = Backoff(jitter=0)
-    assert [exact.pause(tried) for tried in (1, 2, 3)] == [0.5, 0.75, 1.125]
-    assert len({Backoff().pause(1) for _ in range(20)}) > 1
+@pytest.mark.parametrize(("path", "expected"), [("/keys/?a=b%20c", "/keys/?a=b%20c"), ("/a b", "/a%20b"), ("", "/")])
+async def test_documents_are_fetched_without_credentials(
+    server: RemoteServer, documents: Documents, path: str, expected: str
+) -> None:
+    assert await documents.fetch(server.url + path) == {}
+    assert (server.received[0].method, server.received[0].path) == ("GET", expected)
+    assert server.received[0].headers.keys().isdisjoint({"authorization", "content-type", "cookie"})
+
+
+async def test_documents_of_several_servers_are_fetched(
+    server: RemoteServer, authority: Authority, documents: Documents
+) -> None:
+    with RemoteServer(authority) as other:
+        for url in (server.url, f"{other.url}/keys", f"{server.url}/again"):
+            await documents.fetch(url)
+        assert [received.path for received in server.received] == ["/", "/again"]
+        assert [received.path for received in other.received] == ["/keys"]
+
+
+async def test_documents_that_cannot_be_fetched_are_failures(server: RemoteServer, documents: Documents) -> None:
+    server.answer = lambda _: Reply(status=503)
+    with pytest.raises(CallFailed, match="status 503"):
+        await documents.fetch(server.url)
+    assert len(server.received) == 1
+    with pytest.raises(CallFailed, match="must be a URL"):
+        await documents.fetch("https://user@example.com/keys")
