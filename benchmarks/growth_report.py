@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.goals import Judged, growth_limit, short
 from benchmarks.markdown import table
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 from benchmarks.results import Results
 
 _KINDS = ("get", "list", "list_selector", "patch", "create")

@@ -1,4 +1,4 @@
-"""Load on servers that run already, wherever they are: ours, kube-apiserver's or anybody's.
+"""Load on servers that run already, wherever they are: ours, kube-apiserver's or any other.
 
     python -m benchmarks load --server URL --token T [--pid PID,PID] [--scenario get,list_*] [--json OUT]
     python -m benchmarks load --interleave --server A --token TA --pid PA --server B --token TB --pid PB
@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import populating
-from benchmarks.comparing import figures
-from benchmarks.driving import LoadError
+from benchmarks import population
+from benchmarks.comparison import figures
+from benchmarks.driver import LoadError
 from benchmarks.goals import ratio_of, short
 from benchmarks.markdown import text_table
-from benchmarks.metering import Record, median_record
+from benchmarks.meter import Record, median_record
 from benchmarks.progress import Say
 from benchmarks.scenarios import Scenario
 from benchmarks.targets import Target
@@ -62,13 +62,13 @@ def run(options: argparse.Namespace, chosen: Sequence[Scenario], say: Say) -> in
     targets = targets_of(options)
     found: list[Found] = [{} for _ in targets]
     for target in targets:
-        populating.adopt(target)
+        population.adopt(target)
     for scenario in chosen:
         take_turns(scenario, targets, found, rounds=options.rounds or (2 if options.interleave else 1), say=say)
         _save(options.json, targets, found)
     if not options.keep:
         for target in targets:
-            populating.clean(target)
+            population.clean(target)
     print("\n\n".join(tables(targets, found)))
     return 0
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import goals, servers
-from benchmarks.comparing import figures
-from benchmarks.driving import LoadError
+from benchmarks.comparison import figures
+from benchmarks.driver import LoadError
 from benchmarks.goals import ratio_of, short
 from benchmarks.markdown import text_table
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 from benchmarks.progress import Progress, Say
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Workshop

@@ -1,4 +1,4 @@
-"""What a comparison has found, kept as JSON so that it can be told again without measuring again."""
+"""What a comparison has found, kept as JSON so that it can be rendered again without measuring."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.metering import Record
+from benchmarks.meter import Record
 
 FILE = "results.json"
 ETCD_ITSELF = "etcd itself"
@@ -17,7 +17,7 @@ _LEFT_OUT = {"error_sample", "cpu_us_by", "ack_p50_ms", "ack_p95_ms", "ack_p99_m
 
 
 class ResultsError(Exception):
-    """There are no results to tell of; the message says how to get them."""
+    """There are no results; the message says how to get them."""
 
 
 class Results:
@@ -38,7 +38,7 @@ class Results:
         except FileNotFoundError:
             raise ResultsError(f"there is no {path}: run `make bench-compare` first, it writes it") from None
         except ValueError as error:
-            raise ResultsError(f"{path} is not JSON ({error}): run `make bench-compare` to write it anew") from None
+            raise ResultsError(f"{path} is not JSON ({error}): run `make bench-compare` to write it again") from None
 
     def write(self, directory: Path) -> None:
         """At once or not at all: a run that is cut short leaves what it has."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import reading, watching, writing
-from benchmarks.driving import LoadError
-from benchmarks.metering import Record, settle
+from benchmarks import read_load, watch_load, write_load
+from benchmarks.driver import LoadError
+from benchmarks.meter import Record, settle
 from benchmarks.objects import AS_TABLE, COMPRESSED
-from benchmarks.populating import ensure
+from benchmarks.population import ensure
 from benchmarks.targets import Target
 
 Measure = Callable[[Target], Record]
@@ -27,7 +27,7 @@ class Scenario:
     """Whether more objects would change the figures."""
     measure: Measure
     seconds: float
-    """About how long it takes, to tell how long a run will."""
+    """About how long it takes, for the estimate of a run."""
 
     def run(self, target: Target) -> dict[str, Record]:
         """The records by name: most scenarios have one, that of their own name.
@@ -56,7 +56,7 @@ def _lists(count: int, factor: float) -> Iterator[Scenario]:
                 name=f"list_{count}/c{connections}{suffix}",
                 objects=count,
                 exactly=True,
-                measure=partial(reading.list_all, count=count, connections=connections, factor=factor, fields=fields),
+                measure=partial(read_load.list_all, count=count, connections=connections, factor=factor, fields=fields),
                 seconds=max(1.0, 3 * factor),
             )
 
@@ -64,18 +64,18 @@ def _lists(count: int, factor: float) -> Iterator[Scenario]:
 def _with_100(factor: float) -> Iterator[Scenario]:
     yield from _lists(100, factor)
     for connections in (1, 16, 64):
-        measure = partial(reading.get, connections=connections, factor=factor)
+        measure = partial(read_load.get, connections=connections, factor=factor)
         yield Scenario(name=f"get/c{connections}", objects=100, measure=measure, seconds=max(1.0, 3 * factor))
 
 
 def _with_1000(factor: float) -> Iterator[Scenario]:
     yield from _lists(1000, factor)
-    table = partial(reading.list_all, count=1000, connections=1, factor=factor, fields=AS_TABLE)
+    table = partial(read_load.list_all, count=1000, connections=1, factor=factor, fields=AS_TABLE)
     yield Scenario(name="list_table_1000/c1", objects=1000, exactly=True, measure=table, seconds=3 * factor)
     for verb, measure in (
-        ("create", writing.create_and_delete),
-        ("patch", writing.patch),
-        ("put_status", writing.put_status),
+        ("create", write_load.create_and_delete),
+        ("patch", write_load.patch),
+        ("put_status", write_load.put_status),
     ):
         for connections in (1, 16, 64):
             yield Scenario(
@@ -84,10 +84,10 @@ def _with_1000(factor: float) -> Iterator[Scenario]:
                 measure=partial(measure, connections=connections, factor=factor),
                 seconds=3 * factor,
             )
-    apply = partial(writing.apply, connections=16, factor=factor)
+    apply = partial(write_load.apply, connections=16, factor=factor)
     yield Scenario(name="apply/c16", objects=1000, measure=apply, seconds=2 * factor)
     yield from _watches(factor)
-    mixed = partial(watching.mixed, factor=factor)
+    mixed = partial(watch_load.mixed, factor=factor)
     yield Scenario(name="mixed", objects=1000, measure=mixed, seconds=8 * factor)
 
 
@@ -97,7 +97,7 @@ def _watches(factor: float) -> Iterator[Scenario]:
         return Scenario(
             name=f"watch/{watchers}/" + (f"{rate}ps" if rate else "full"),
             objects=1000,
-            measure=partial(watching.deliver, watchers=watchers, rate=rate, writes=wanted),
+            measure=partial(watch_load.deliver, watchers=watchers, rate=rate, writes=wanted),
             seconds=4 * factor + watchers / 200,
         )
 
@@ -111,7 +111,7 @@ def _with_10000(factor: float) -> Iterator[Scenario]:
     count = 10_000
     yield from _lists(count, factor)
     for connections in (1, 8):
-        select = partial(reading.select, connections=connections, factor=factor)
+        select = partial(read_load.select, connections=connections, factor=factor)
         yield Scenario(
             name=f"list_selector/c{connections}",
             objects=count,
@@ -119,9 +119,9 @@ def _with_10000(factor: float) -> Iterator[Scenario]:
             measure=select,
             seconds=max(1.0, 3 * factor),
         )
-    table = partial(reading.list_all, count=count, connections=1, factor=factor, fields=AS_TABLE)
+    table = partial(read_load.list_all, count=count, connections=1, factor=factor, fields=AS_TABLE)
     yield Scenario(name="list_table_10000/c1", objects=count, exactly=True, measure=table, seconds=4 * factor)
-    page = partial(reading.page, factor=factor)
+    page = partial(read_load.page, factor=factor)
     yield Scenario(name="page/c1", objects=count, exactly=True, measure=page, seconds=3 * factor)
 
 

@@ -15,13 +15,13 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from benchmarks.driving import LoadError, call
+from benchmarks.driver import LoadError, call
 from benchmarks.objects import PATH
-from benchmarks.processes import Process
 from benchmarks.targets import Target
 from clusterregistry.apimachinery import certificates
 from tools import live_server, programs
 from tools.ports import free_port, free_ports
+from tools.processes import Process
 
 PEER, SQLITE, ETCD, BARE = "peer", "sqlite", "etcd", "bare"
 NAMES = (PEER, SQLITE, ETCD)
@@ -200,7 +200,7 @@ def _wait(server: Server, path: str) -> None:
     while not _answers(server.target, path):
         for process in server.processes:
             if process.has_ended:
-                raise LoadError(f"{process.log.name} tells why {server.name} ended:\n{process.log_end()}")
+                raise LoadError(f"{server.name} ended; {process.log.name}:\n{process.log_end()}")
         if time.monotonic() > until:
             logs = "\n".join(process.log_end() for process in server.processes)
             raise LoadError(f"{server.name} was not ready within {READY_SECONDS:g} s:\n{logs}")
@@ -210,5 +210,5 @@ def _wait(server: Server, path: str) -> None:
 def _answers(target: Target, path: str) -> bool:
     try:
         return call(target, "GET", path)[0] == HTTPStatus.OK
-    except (OSError, LoadError):  # nobody listens yet
+    except (OSError, LoadError):  # it does not listen yet
         return False

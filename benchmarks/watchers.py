@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import re
 import select
+import signal
 import socket
 import ssl
 import statistics
@@ -18,10 +19,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.driving import LoadError, call
-from benchmarks.metering import own_cpu
+from benchmarks.driver import LoadError, call
+from benchmarks.meter import own_cpu
 from benchmarks.objects import PATH
-from benchmarks.processes import follow_parent
 from benchmarks.targets import Target
 
 _SAMPLED = 20
@@ -55,7 +55,7 @@ class Drained:
 
 
 class WatcherProcess:
-    """What runs in the process: opens the watches, then reads until it is told how much to expect, and has it."""
+    """What runs in the process: opens the watches, then reads until it knows how much to expect, and has it."""
 
     def __init__(self, target: Target, *, count: int, version: str, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -90,7 +90,7 @@ class WatcherProcess:
         self._poll.register(connected.fileno(), select.EPOLLIN)
 
     def run(self, pipe: Connection) -> None:
-        """Tells the pipe that it is ready, is told the number of events, and tells what came."""
+        """Sends over the pipe that it is ready, receives the number of events, and sends what came."""
         self._poll.register(pipe.fileno(), select.EPOLLIN)
         opening = own_cpu()
         pipe.send("ready")
@@ -176,8 +176,14 @@ class WatcherProcess:
         }
 
 
+def ignore_interrupts() -> None:
+    """For a client process: Ctrl-C is for the process that started it, which ends it with SIGTERM."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _run(target: Target, count: int, version: str, pipe: Connection, pattern: re.Pattern[bytes]) -> None:
-    follow_parent()
+    ignore_interrupts()
     try:
         WatcherProcess(target, count=count, version=version, pattern=pattern).run(pipe)
     except Exception as error:  # noqa: BLE001 - the other process raises it
@@ -202,7 +208,7 @@ class Watchers:
         self.opened_after = time.monotonic() - begun
 
     def finish(self, writes: int) -> dict[str, Any]:
-        """Waits until every watch has got so many events, or gets no more, and tells what came."""
+        """Waits until every watch has got so many events, or gets no more, and returns what came."""
         self._pipe.send(writes)
         outcome = self._get()
         self._process.join()

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks import objects
-from benchmarks.driving import Load, LoadError, Sending, measured
-from benchmarks.metering import Meter, Record
-from benchmarks.sources import forever
+from benchmarks.driver import Load, LoadError, Sending, forever, measured
+from benchmarks.meter import Meter, Record
 from benchmarks.targets import NO_FIELDS, Target, header_fields
 
 MISSING = (

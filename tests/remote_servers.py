@@ -1,4 +1,4 @@
-"""Those whom the server asks, made real: HTTPS servers for webhooks and an OpenID Connect issuer."""
+"""Servers that the registry calls: HTTPS servers for webhooks and an OpenID Connect issuer."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ def rsa_key(number: int = 0, *, bits: int = 2048) -> rsa.RSAPrivateKey:  # noqa:
 class Authority:
     """Signs the certificates of remote servers, and those of their clients."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, name: str = "") -> None:
+        """``name`` is the beginning of all file names, for several authorities in one directory."""
+        self.directory, self._prefix = directory, f"{name}-" if name else ""
         self._authority = certificates.new_authority(certificates.new_key(), now=time.time())
         self.pem = certificates.certificate_pem(self._authority.certificate)
         self.file = self._write("authority.crt", self.pem)
 
     def _write(self, name: str, content: bytes) -> Path:
-        path = self.directory / name
+        path = self.directory / (self._prefix + name)
         path.write_bytes(content)
         return path
 
@@ -51,15 +52,15 @@ class Authority:
         certificate = certificates.serving_certificate(self._authority, key, names=names, now=time.time())
         return self._write("serving.crt", certificate), self._write("serving.key", certificates.key_pem(key))
 
-    def client(self, user: str) -> tuple[Path, Path]:
+    def client(self, user: str, group: str = "") -> tuple[Path, Path]:
         key = certificates.new_key()
-        certificate = certificates.client_certificate(self._authority, key, user=user, group="", now=time.time())
+        certificate = certificates.client_certificate(self._authority, key, user=user, group=group, now=time.time())
         return self._write("client.crt", certificate), self._write("client.key", certificates.key_pem(key))
 
 
 @dataclass
 class Received:
-    """A request as the remote server saw it."""
+    """A request that the remote server received."""
 
     method: str
     path: str
@@ -79,7 +80,7 @@ class Reply:
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     hang_up: bool = False
-    """Ends the connection without a word."""
+    """Ends the connection without an answer."""
 
 
 def reply(document: Any) -> Reply:
@@ -143,13 +144,13 @@ class _Server(http.server.ThreadingHTTPServer):
         self._connections: set[ssl.SSLSocket] = set()
 
     def hang_up(self) -> None:
-        """Ends the connections that clients keep."""
+        """Ends the connections that clients keep open."""
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        # In the connection's own thread: a client that does not shake hands must not hold up the others.
+        # In the thread of the connection: a client without a handshake must not delay the others.
         try:
             request.settimeout(PATIENCE)
             with self.tls.wrap_socket(request, server_side=True) as secured:
@@ -157,7 +158,7 @@ class _Server(http.server.ThreadingHTTPServer):
                 super().finish_request(secured, client_address)
                 self._connections.discard(secured)
         except OSError:
-            return  # clients that trust nobody here, and clients that leave
+            return  # clients that do not trust this server, and clients that disconnect
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -222,7 +223,7 @@ class IssuerServer(RemoteServer):
         return Reply(status=404)
 
     def fetches(self) -> int:
-        """How often somebody asked for the keys."""
+        """How often the keys were requested."""
         return sum(1 for received in self.received if received.path == "/keys")
 
     def token(self, kid: str = "one", **claims: Any) -> str:

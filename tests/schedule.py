@@ -27,9 +27,9 @@ _SPLIT = re.compile(r"tests/conformance/(?:test_kubectl_transcripts|test_recorde
 
 SLOW = (
     "tests/conformance/test_kubectl_transcripts.py",
-    "tests/system/faults/test_crashes.py",
-    "tests/system/faults/test_strikes.py",
-    "tests/docs/test_tutorial.py",
+    "tests/system/faults/test_crash_run.py",
+    "tests/system/faults/test_fault_run.py",
+    "tests/docs/test_guides.py",
     "tests/conformance/test_recorded_cases.py",
     "tests/system/access/test_matrix.py",
     "tests/system/performance/test_growth.py",

@@ -89,7 +89,7 @@ def status(beat: int) -> Object:
 
 
 def live_object(main: FieldManager, of_status: FieldManager) -> Object:
-    """The cluster as it is stored after a create, a status update and a label of somebody else's."""
+    """The cluster as it is stored after a create, a status update and a label of another manager."""
     created = cluster()
     main.record_update(None, created, manager="kubectl-create")
     created["metadata"] |= {"uid": "0c1f", "resourceVersion": "41", "generation": 1}

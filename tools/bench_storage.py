@@ -5,7 +5,7 @@
     make bench-storage ARGS='--only sqlite'
 
 Writes: creates of an object of some 4 KB by so many at once, straight on the engine, without HTTP and validation. CPU
-is that of one create: ours, and etcd's own behind the plus. For SQLite it also tells how many writes share a commit.
+is that of one create: ours, and etcd's own behind the plus. For SQLite it also shows how many writes share a commit.
 Start: ``clusterregistry standalone`` with so many such objects, from the start of the process to /readyz, and the
 memory that it then has. All figures are the best of three rounds, for anything else that runs only makes it slower.
 
@@ -154,10 +154,10 @@ async def measure_writes(place: Place, objects: Objects, *, callers: int, second
     commits: list[int] = []
 
     def note(events: Sequence[Event]) -> None:
-        commits.append(len(events))  # SQLite tells of each commit once
+        commits.append(len(events))  # SQLite reports each commit once
 
     storage.subscribe("/", note)
-    # One value for all: making each of them anew would be measured too.
+    # One value for all: making each of them would be measured too.
     key, value = objects.next()
     until = time.monotonic() + seconds
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tools import live_server, programs
+from tools.processes import ProcessError
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "tests" / "conformance"
 GUIDE = DATA / "guide"
@@ -161,7 +162,7 @@ def run_suite(suite: Suite) -> dict[str, Outcome]:
             with live_server.running(pathlib.Path(directory)) as server:
                 for name, run in suite.runs.items():
                     outcomes[f"{suite.name}: {name}"] = run(server)
-        except (live_server.ServerError, programs.ProgramError, OSError) as problem:
+        except (ProcessError, programs.ProgramError, OSError) as problem:
             outcomes[f"{suite.name}: could not run"] = Outcome(passed=0, failed=1, output=str(problem))
     print(f"{suite.name}: done after {time.monotonic() - started:.0f} s", flush=True)
     return outcomes

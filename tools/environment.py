@@ -2,7 +2,7 @@
 
     python3 -m tools.environment runtime        what the server needs to run, and nothing else
     python3 -m tools.environment development    that, and what tests, lint and tools need
-    python3 -m tools.environment lock           resolves the locks anew; --upgrade takes the newest versions
+    python3 -m tools.environment lock           resolves the locks again; --upgrade takes the newest versions
     python3 -m tools.environment uv ARGS...     runs uv, with pip's settings
 
 What is installed depends on the lock files alone: every package is named with its version and its hashes, and nothing

@@ -1,34 +1,22 @@
 """Starts the real server in a directory of its own, for checks that need one, and ends it again."""
 
-import http.client
 import json
 import pathlib
-import ssl
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 
+from tools import https
 from tools.ports import free_port
+from tools.processes import Process
 
 # The users that the recorded cases know, in the format of --token-auth-file.
-TOKENS = """\
-admintoken,admin,uid-admin,"system:masters"
-nobodytoken,nobody,uid-nobody
-viewertoken,viewer,uid-viewer,"viewers"
-"""
+TOKENS = pathlib.Path(__file__).with_name("tokens.csv").read_text()
 ADMIN_TOKEN = "admintoken"  # noqa: S105 - it opens nothing but the server of one check
 CONTEXT = "registry"
 
 READY_SECONDS = 60.0
-END_SECONDS = 15.0
-
-
-class ServerError(Exception):
-    """The server did not start; the message has the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +41,7 @@ def running(
 ) -> Iterator[LiveServer]:
     """A server that keeps everything in the directory, from when it is ready to the end of the block.
 
-    ``flags`` are added to those that it needs for that.
+    ``flags`` are added to those that it needs for that. Raises ProcessError if the server does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -63,13 +51,8 @@ def running(
     arguments = ["standalone", "--bind-address", "127.0.0.1", "--secure-port", str(port)]
     arguments += ["--data-dir", str(directory / "data"), "--token-auth-file", str(tokens)]
     arguments += ["--authorization-filtered-lists=false", *flags]  # kube-apiserver has no such lists
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*(command or installed_command()), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    process = Process([*(command or installed_command()), *arguments], log=log)
+    process.start()
     try:
         server = LiveServer(
             url=f"https://127.0.0.1:{port}",
@@ -78,32 +61,15 @@ def running(
             log=log,
             pid=process.pid,
         )
-        wait_until_ready(server, process)
+        process.wait_until(lambda: is_ready(server), seconds=READY_SECONDS)
         server.kubeconfig.write_text(json.dumps(kubeconfig(server)))
         yield server
     finally:
-        end(process)
-
-
-def wait_until_ready(server: LiveServer, process: subprocess.Popen[bytes], *, seconds: float = READY_SECONDS) -> None:
-    until = time.monotonic() + seconds
-    while not is_ready(server):
-        if process.poll() is not None:
-            raise ServerError(f"the server ended with status {process.returncode}:\n{tail(server.log)}")
-        if time.monotonic() > until:
-            raise ServerError(f"the server was not ready after {seconds:g} seconds:\n{tail(server.log)}")
-        time.sleep(0.05)
+        process.end()
 
 
 def is_ready(server: LiveServer) -> bool:
-    try:
-        trust = ssl.create_default_context(cafile=server.ca_file)
-        host = server.url.removeprefix("https://")
-        with closing(http.client.HTTPSConnection(host, timeout=5, context=trust)) as connection:
-            connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
-            return connection.getresponse().status == HTTPStatus.OK
-    except (OSError, http.client.HTTPException):  # no certificate yet, or nobody listens yet
-        return False
+    return https.Server(server.url, server.ca_file, ADMIN_TOKEN).is_ok("/readyz")
 
 
 def kubeconfig(server: LiveServer) -> dict[str, object]:
@@ -116,16 +82,3 @@ def kubeconfig(server: LiveServer) -> dict[str, object]:
         "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": "admin"}}],
         "current-context": CONTEXT,
     }
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def tail(log: pathlib.Path, *, lines: int = 30) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

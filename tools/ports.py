@@ -1,6 +1,6 @@
-"""Ports for servers that are started for a check: nobody else gets them until this process ends.
+"""Ports for servers that are started for a check: no other process gets them until this one ends.
 
-A port that the system names (port 0) is free only until somebody else asks: between that and the start of the server,
+A port that the system names (port 0) is free only until another process asks: between that and the start of the server,
 or while a server is down for a moment, another process or any client's connection may take it. So these lie below
 those that the system gives away, and each is claimed with a lock that all clones and processes of a user respect.
 """
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, and that are never given twice."""
+    """Ports on loopback that no process listens on, and that are never given twice."""
     found: list[int] = []
     while len(found) < count:
         port = _random.choice(_PORTS)
@@ -39,7 +39,7 @@ def _claimed(port: int) -> bool:
     """Whether the port is ours now: the lock on its byte ends with the process, however that ends."""
     try:
         fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-    except OSError:  # somebody else's
+    except OSError:  # of another process
         return False
     return True
 

@@ -206,7 +206,7 @@ def _install(program: Program, download: Download) -> None:
         unpacked = pathlib.Path(scratch) / "program"
         unpacked.write_bytes(unpack(content, program.inside))
         unpacked.chmod(0o755)
-        # A rename is atomic: whoever sees the file sees all of it.
+        # A rename is atomic: a process that sees the file sees all of it.
         unpacked.rename(path)
 
 
@@ -237,7 +237,7 @@ def _build(program: BuiltProgram, folder: pathlib.Path) -> pathlib.Path:
     if downloaded["Sum"] != program.sum:
         raise ProgramError(f"{program.at} has the checksum {downloaded['Sum']}, expected {program.sum}")
     (folder / "go.mod").write_text(go_mod(program, pathlib.Path(downloaded["GoMod"]).read_text()))
-    # One package at a time: whoever builds a test program has other things to do meanwhile.
+    # One package at a time: the machine has other things to do meanwhile.
     _go(folder, "build", "-p", "1", "-ldflags", linker_flags(program), "-o", "built", program.command)
     return folder / "built"
 

@@ -1,4 +1,4 @@
-"""Runs the tests marked ``skew`` behind every kube-apiserver that is pinned, and writes down what works: ``make skew``.
+"""Runs the tests marked ``skew`` behind every kube-apiserver that is pinned, and writes what works: ``make skew``.
 
 Writes tests/system/e2e/skew.json, and docs/reference/version-skew.md from it. A capability that does not work is a
 result too: it is in both, and the exit status is 1.
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tests.system.e2e.real_programs import ETCD_PROGRAM, HELM_PROGRAM, KUBECTLS, WANTED
-from tests.system.e2e.recording import MARK, OUTCOMES
+from tests.system.e2e.skew_outcomes import MARK, OUTCOMES
 from tools import programs, skew_page
 from tools.skew_page import Outcomes, Skew, Tried
 
@@ -51,12 +51,12 @@ def pin(name: str) -> str:
 
 
 def tried(name: str) -> Tried:
-    """A program's pin, and the version that the program itself tells."""
+    """A program's pin, and the version that the program itself prints."""
     path = programs.ensure(name)
     command = [str(path), *_ASK_VERSION[name.rpartition("-")[0]]]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = re.search(r"\d+\.\d+\.\d+", told)
-    assert found, f"{name} tells no version: {told}"
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = re.search(r"\d+\.\d+\.\d+", printed)
+    assert found, f"{name} prints no version: {printed}"
     return Tried(pinned=pin(name), version=found[0])
 
 
@@ -64,10 +64,10 @@ def outcomes(host: str) -> Outcomes:
     """Runs the tests behind one host cluster."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "outcomes.json"
-        # Without other programs that somebody has named: the pinned ones are to be tried.
+        # Without the variables that name other programs: the pinned ones are to be tried.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("E2E_")}
         environ = {**inherited, WANTED: "1", "E2E_HOST": host, OUTCOMES: str(file)}
-        command = [sys.executable, "-m", "pytest", "-p", "tests.system.e2e.recording", "-m", MARK, *_TESTS]
+        command = [sys.executable, "-m", "pytest", "-p", "tests.system.e2e.skew_outcomes", "-m", MARK, *_TESTS]
         done = subprocess.run(command, check=False, env=environ)
         if done.returncode not in _RAN:
             raise programs.ProgramError(f"the tests behind {host} did not run: pytest ended with {done.returncode}")

@@ -33,7 +33,7 @@ names what does not work, if anything.
 """
 
 _AFTER = """\
-`make skew` runs the tests anew and writes this page. The versions are pinned in `tools/programs.toml`; a test fails
+`make skew` runs the tests again and writes this page. The versions are pinned in `tools/programs.toml`; a test fails
 when they are not those of the last run.
 """
 
@@ -86,12 +86,12 @@ class Skew:
 
 
 def cell(found: dict[str, str]) -> str:
-    """What is told of one column of one host cluster."""
+    """The text of one column of one host cluster."""
     failed = [capability for capability, outcome in found.items() if outcome == "failed"]
     skipped = [capability for capability, outcome in found.items() if outcome == "skipped"]
-    told = [f"does not work: {', '.join(failed)}"] if failed else []
-    told += [f"not tried: {', '.join(skipped or ['anything'])}"] if skipped or not found else []
-    return "; ".join(told) or "passed"
+    parts = [f"does not work: {', '.join(failed)}"] if failed else []
+    parts += [f"not tried: {', '.join(skipped or ['anything'])}"] if skipped or not found else []
+    return "; ".join(parts) or "passed"
 
 
 def table(skew: Skew) -> list[str]:

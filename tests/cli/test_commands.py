@@ -110,37 +110,6 @@ def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
             assert read_flags(OPTIONS, given).problems == []
 
 
-def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
-    assert main([], {}) == 2
-    assert "Commands:" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [["standalnoe"], ["help", "standalnoe"]])
-def test_an_unknown_command_gets_a_suggestion(arguments: list[str], capsys: Output) -> None:
-    assert main(arguments, {}) == 2
-    assert "Did you mean standalone?" in capsys.readouterr().err
-
-
-def test_ctrl_c_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    def interrupted(*_: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(PROGRAM.commands, "standalone", interrupted)
-    assert main(["standalone"], {}) == 0
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_fault_of_ours_shows_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    def broken(*_: object) -> int:
-        raise RuntimeError("boom")
-
-    monkeypatch.setitem(PROGRAM.commands, "standalone", broken)
-    assert main(["standalone"], {}) == 3
-    error = capsys.readouterr().err
-    assert "unexpected RuntimeError: boom" in error
-    assert "Traceback" not in error
-
-
 def test_the_module_runs_like_the_program() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "clusterregistry", "version", "--short"], check=False, capture_output=True, text=True

@@ -8,13 +8,14 @@ import pytest
 
 from tests.conformance.conftest import ServerFor
 from tools import conformance, live_server
+from tools.processes import ProcessError
 
 ENDS_AT_ONCE = [sys.executable, "-c", "print('no such flag'); raise SystemExit(2)"]
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_log(tmp_path: pathlib.Path) -> None:
+def test_a_server_that_ends_at_once_is_reported_with_its_log(tmp_path: pathlib.Path) -> None:
     with (
-        pytest.raises(live_server.ServerError, match=r"status 2:\nno such flag"),
+        pytest.raises(ProcessError, match=r"status 2:\nno such flag"),
         live_server.running(tmp_path, command=ENDS_AT_ONCE),
     ):
         pass

@@ -2,14 +2,12 @@
 
 What a pod's own file system and network would give is put in place by rewriting paths and the address to listen on:
 each pod has an address of its own on loopback. Nothing else of the command is changed. Only the service account is
-where Kubernetes puts it, in a mount namespace of the process: the server finds it there without being told.
+where Kubernetes puts it, in a mount namespace of the process: the server finds it there by itself.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import http.client
 import os
 import shutil
 import ssl
@@ -21,7 +19,8 @@ from typing import Any
 
 import clusterregistry
 from tests.crinit.networks import local
-from tests.system.e2e.processes import Process
+from tools import https
+from tools.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 _FIRST_BACK_OFF = 1.0
@@ -51,7 +50,7 @@ class Pod:
         self.environ: dict[str, str] = {}
         self.command: list[str] = []
         self.restarts, self.ended_with, self._start_at = 0, 0, 0.0
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
 
     def ports(self) -> dict[str, int]:
         return {each["name"]: each["containerPort"] for each in self._container["ports"]}
@@ -120,23 +119,16 @@ class Pod:
             "containerStatuses": [container],
         }
 
-    def is_told_ready(self) -> bool:
-        """Whether kube-apiserver knows that it is ready."""
-        return any(each["status"] == "True" for each in self.told.get("conditions", []))
+    def is_reported_ready(self) -> bool:
+        """Whether kube-apiserver knows that the pod is ready."""
+        return any(each["status"] == "True" for each in self.reported.get("conditions", []))
 
     def is_ready(self) -> bool:
         """What the readiness probe says. Like the kubelet, it does not check certificates."""
         probe = self._container["readinessProbe"]["httpGet"]
         assert probe["scheme"] == "HTTPS"
-        connection = http.client.HTTPSConnection(
-            local(self.address), self.ports()[probe["port"]], timeout=5, context=ssl._create_unverified_context()
-        )
-        with contextlib.closing(connection):
-            try:
-                connection.request("GET", probe["path"])
-                return connection.getresponse().status == 200
-            except (OSError, http.client.HTTPException):
-                return False
+        url = f"https://{local(self.address)}:{self.ports()[probe['port']]}"
+        return https.Server(url, ssl._create_unverified_context()).is_ok(probe["path"])
 
     def stop(self) -> None:
         if self._process is not None:

@@ -24,9 +24,9 @@ from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
-from tests.system.e2e.processes import Process, wait_for
 from tools import programs
 from tools.ports import free_ports
+from tools.processes import Process, wait_for
 
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 _SOURCES = Path(clusterregistry.__file__).parent.parent
@@ -120,7 +120,7 @@ class Deployed:
         return [sys.executable, "-m", "clusterregistry", "standalone", *arguments]
 
     def client(self, user: Pair | None = None) -> Client:
-        """As the administrator, unless told otherwise."""
+        """As the administrator by default."""
         shown = user or self.material.admin
         assert shown
         cluster = {

@@ -18,11 +18,11 @@ ADDRESS = "10.0.255.1"
 """Of the one node, in the host cluster."""
 
 FindLog = Callable[[str, bool], Path | None]
-"""The file with what a pod has said, by its name; of the container before the current one if told so."""
+"""The log of a pod by its name; the second argument selects the container before the current one."""
 
 
 def apiserver_flags(directory: Path) -> list[str]:
-    """What kube-apiserver shows to kubelets, and whom it takes for one."""
+    """The certificate that kube-apiserver shows to kubelets, and the CA of theirs."""
     now, key = time.time(), certificates.new_key()
     authority = certificates.new_authority(certificates.new_key(), now=now)
     client = certificates.client_certificate(authority, key, user="kube-apiserver", group="", now=now)
@@ -74,7 +74,7 @@ def _handler(find: FindLog) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(said)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Discards the log of requests."""
 
     return Handler
 

@@ -201,10 +201,10 @@ class Kubelet:
         if happened := pod.look():
             self._event(pod, happened)
         status = pod.status()
-        if status != pod.told:
+        if status != pod.reported:
             self._namespace.set_status("v1", "pods", pod.name, status)
-            pod.told = status
-        return pod.is_told_ready()
+            pod.reported = status
+        return pod.is_reported_ready()
 
     def _event(self, pod: Pod, reason: str) -> None:
         failed = reason == "BackOff"

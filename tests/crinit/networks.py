@@ -25,7 +25,7 @@ def local(address: str) -> str:
 
 
 def apiserver_flags(directory: Path) -> list[str]:
-    """What tells kube-apiserver to go through the proxy to services, pods and nodes."""
+    """The flags by which kube-apiserver uses the proxy for services, pods and nodes."""
     transport = {"uds": {"udsName": str(directory / _SOCKET)}}
     selection = {"name": "cluster", "connection": {"proxyProtocol": "HTTPConnect", "transport": transport}}
     document = {"apiVersion": "apiserver.k8s.io/v1beta1", "kind": "EgressSelectorConfiguration"}
@@ -40,7 +40,7 @@ def may_balance() -> bool:
         socket.create_server(("127.0.253.1", 443)).close()
     except PermissionError:
         return False
-    except OSError:  # somebody does so already
+    except OSError:  # another process listens already
         return True
     return True
 

@@ -66,11 +66,11 @@ class Routes:
         return None
 
     def _publish(self, service: dict[str, Any]) -> None:
-        """Tells kube-apiserver which pods are behind a service; older ones read the first kind, newer the second."""
+        """Writes which pods are behind a service; older kube-apiservers read the first kind, newer ones the second."""
         name, ports = service["metadata"]["name"], service["spec"]["ports"]
         selector = service["spec"]["selector"].items()
         behind = [pod for pod in self._pods.values() if selector <= pod.template["metadata"]["labels"].items()]
-        addresses = [pod.address for pod in behind if pod.is_told_ready()]
+        addresses = [pod.address for pod in behind if pod.is_reported_ready()]
         if self._published.get(name, []) == addresses:
             return
         numbers = behind[0].ports() if behind else {}

@@ -45,7 +45,7 @@ def test_the_reference_is_that_of_the_flags() -> None:
 
 
 def test_flags_that_the_guide_names_exist() -> None:
-    """In its text: what its shell blocks say is run, by test_following_the_deploy_guide."""
+    """In its text: what its shell blocks say is run, by test_deploy_guide_in_a_cluster."""
     others = {"requestheader-client-ca-file", "proxy-client-cert-file", "proxy-client-key-file", "context"}
     others |= {"max-requests-inflight", "v", "tls-server-name", "server"}
     named = set(re.findall(r"--([a-z][a-z-]*)", markdown.prose(GUIDE)))

@@ -20,7 +20,7 @@ from clusterregistry.crinit.main import main
 from clusterregistry.crinit.manifests import secrets
 from clusterregistry.crinit.settings import Mode
 from tests.system.e2e.host_clusters import ADMIN, NOBODY, HostCluster
-from tests.system.e2e.processes import wait_for
+from tools.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 

@@ -69,7 +69,7 @@ def test_putting_our_entries_leaves_all_others_as_they_were(document: dict[str, 
 @settings(deadline=None, max_examples=50)
 @given(DOCUMENTS)
 def test_removing_our_entries_removes_only_ours(document: dict[str, Any]) -> None:
-    # Somebody else's entries of the same name are not ours to remove.
+    # Entries of others with the same name are not ours to remove.
     assert files.without_entries(document, "fleet") == document
     removed = files.without_entries(files.with_entries(document, "fleet", ENTRIES), "fleet")
     for plural in kubeconfigs.KINDS:

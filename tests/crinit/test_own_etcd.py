@@ -15,7 +15,7 @@ import pytest
 
 from clusterregistry.crinit.errors import HostError
 from tests.crinit.deployed import CLUSTERS, Deployed, all_healthy
-from tests.system.e2e.processes import Process, wait_for
+from tools.processes import Process, wait_for
 
 
 @pytest.fixture

@@ -6,10 +6,7 @@ one: here first with one that is void as soon as the object to which it is bound
 
 from __future__ import annotations
 
-import http.client
 import itertools
-import ssl
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +14,8 @@ import pytest
 from clusterregistry.crinit.main import main
 from tests.crinit.containers import mounting
 from tests.crinit.kubelets import Kubelet
-from tests.system.e2e.host_clusters import ADMIN, HostCluster
-from tests.system.e2e.processes import wait_for
+from tests.system.e2e.host_clusters import HostCluster
+from tools.processes import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -28,14 +25,10 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _users = itertools.count(1)
 
 
-def asked_anew(host: HostCluster) -> int:
-    """What a reader who never asked before gets through the host: 200 when the registry could ask the host about it."""
-    trust = ssl.create_default_context(cafile=host.serving.file)
-    user = {"impersonate-user": f"reader-{next(_users)}", "impersonate-group": READERS}
-    headers = {"authorization": f"Bearer {ADMIN}", **user}
-    with closing(http.client.HTTPSConnection("127.0.0.1", host.port, timeout=30, context=trust)) as connection:
-        connection.request("GET", CLUSTERS, headers=headers)
-        return connection.getresponse().status
+def status_for_a_new_user(host: HostCluster) -> int:
+    """The status that a new user gets through the host: 200 if the registry could ask the host about the user."""
+    user = {"impersonate_user": f"reader-{next(_users)}", "impersonate_group": READERS}
+    return host.call("GET", CLUSTERS, **user).status
 
 
 def let_readers_read(host: HostCluster) -> None:
@@ -59,18 +52,18 @@ def test_a_new_token_of_the_service_account_is_used_without_a_restart(
         assert main(["aggregated", "init", "fleet", *where], {}) == 0
         pod = kubelet.pods["fleet"]
         assert not any("kubeconfig" in word for word in (*pod.command, *pod.environ))
-        wait_for(lambda: asked_anew(host) == 200)
+        wait_for(lambda: status_for_a_new_user(host) == 200)
 
         secret = host.create(secrets, {"metadata": {"name": "passing"}})["metadata"]
         bound = {"apiVersion": "v1", "kind": "Secret", "name": "passing", "uid": secret["uid"]}
         kubelet.rotate("fleet", kubelet.volumes.token("fleet", bound))
-        assert asked_anew(host) == 200
+        assert status_for_a_new_user(host) == 200
         host.admin.delete(f"{secrets}/passing")
-        wait_for(lambda: asked_anew(host) == 503)
+        wait_for(lambda: status_for_a_new_user(host) == 503)
 
         described = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
         kubelet.rotate("fleet", kubelet.volumes.token("fleet", described))
-        wait_for(lambda: asked_anew(host) == 200)
+        wait_for(lambda: status_for_a_new_user(host) == 200)
         assert pod.restarts == 0
 
         assert main(["aggregated", "delete", "fleet", *where], {}) == 0

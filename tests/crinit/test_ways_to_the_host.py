@@ -20,7 +20,7 @@ from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.main import main
 from tests.crinit import networks
 from tests.crinit.kubelets import Kubelet
-from tests.crinit.test_deploying_standalone import kubectl
+from tests.crinit.test_deploy_standalone import kubectl
 from tests.system.e2e.host_clusters import ADMIN, HostCluster
 
 pytestmark = pytest.mark.e2e

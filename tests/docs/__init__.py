@@ -3,8 +3,8 @@
 The rules for an author:
 
 * a ``sh`` block is run, word for word and in order, in login shells that know nothing of other documents
-  (``following`` says how): a document sets every variable that it uses, and before it runs ``clusterregistry`` it shows
-  the line that finds the program in a checkout;
+  (``guide_reader`` says how): a document sets every variable that it uses, and before it runs ``clusterregistry`` it
+  shows the line that finds the program in a checkout;
 * a ``text`` block right after it is what it prints; a line ``...`` stands for any text, and times, uids and the width
   of columns do not count;
 * a ``sh fails`` block ends with an error that the reader is meant to see;

@@ -1,4 +1,4 @@
-"""The pages about how it works speak of the code that there is."""
+"""The architecture pages name modules, filters and figures that exist."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ import clusterregistry
 from tests.apiserver.server.test_service_manager import message_with, next_message
 from tests.docs import markdown
 from tests.docs.markdown import ROOT
-from tools.live_server import end
 from tools.ports import free_port
+from tools.processes import end
 
 UNIT = ROOT / "deploy" / "systemd" / "clusterregistry.service"
 GUIDE = markdown.page("docs/guides/systemd.md")

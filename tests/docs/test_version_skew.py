@@ -1,4 +1,4 @@
-"""docs/reference/version-skew.md tells what `make skew` found out, of the versions that are pinned now."""
+"""docs/reference/version-skew.md has the results of `make skew` for the versions that are pinned now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 import tests.crinit
 from tests.system import e2e
-from tests.system.e2e import recording
+from tests.system.e2e import skew_outcomes
 from tests.system.e2e.real_programs import KUBECTLS
 from tools import programs, skew, skew_page
 from tools.skew_page import Outcomes, Skew, Tried, cell
@@ -39,7 +39,7 @@ def marks() -> Iterator[pytest.Mark]:
     for package in (e2e, tests.crinit):
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             for _, function in inspect.getmembers(importlib.import_module(found.name), inspect.isfunction):
-                yield from (mark for mark in getattr(function, "pytestmark", []) if mark.name == recording.MARK)
+                yield from (mark for mark in getattr(function, "pytestmark", []) if mark.name == skew_outcomes.MARK)
 
 
 def test_the_page_is_made_from_what_was_found_out() -> None:
@@ -125,13 +125,13 @@ def test_another():
 """
 
 
-def test_a_run_writes_down_how_each_capability_ended(tmp_path: Path) -> None:
+def test_a_run_records_the_outcome_of_each_capability(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = skew\n")
     (tmp_path / "test_some.py").write_text(TESTS)
     root = programs.VERSIONS_FILE.parent.parent
-    environ = {**os.environ, recording.OUTCOMES: str(tmp_path / "outcomes.json"), "PYTHONPATH": str(root)}
+    environ = {**os.environ, skew_outcomes.OUTCOMES: str(tmp_path / "outcomes.json"), "PYTHONPATH": str(root)}
     environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take seconds to load
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.system.e2e.recording", "."]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.system.e2e.skew_outcomes", "."]
     done = subprocess.run(command, check=False, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert done.returncode == 1, done
     assert json.loads((tmp_path / "outcomes.json").read_text()) == {

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
-
-import pytest
 
 from tests.docs import markdown
 from tests.docs.markdown import ROOT
@@ -20,24 +17,20 @@ KNOWN_HOSTS = {"127.0.0.1", "localhost", "keepachangelog.com", "semver.org"}
 
 
 def foreign_hosts(text: str) -> set[str]:
-    """Names of services in a host cluster are nobody's."""
+    """Hosts that are neither known nor services in a host cluster."""
     known = ("example.com", ".clusterregistry.svc")
     return {host for host in HOSTS.findall(text) if host not in KNOWN_HOSTS and not host.endswith(known)}
 
 
-@pytest.mark.parametrize("document", markdown.documents(), ids=markdown.name_of)
-def test_no_document_names_a_machine_or_where_packages_come_from(document: Path) -> None:
-    text = document.read_text(encoding="utf-8")
-    assert PLACES.findall(text) == []
-    assert foreign_hosts(text) == set()
+def test_no_document_names_a_machine_or_where_packages_come_from() -> None:
+    texts = {markdown.name_of(path): path.read_text(encoding="utf-8") for path in markdown.documents()}
+    assert {name: found for name, text in texts.items() if (found := PLACES.findall(text))} == {}
+    assert {name: hosts for name, text in texts.items() if (hosts := foreign_hosts(text))} == {}
 
 
-@pytest.mark.parametrize("text", ["in /root/registry", "`/home/jane/data`"])
-def test_such_places_are_found(text: str) -> None:
-    assert PLACES.search(text)
-
-
-def test_such_hosts_are_found() -> None:
+def test_such_places_and_hosts_are_found() -> None:
+    assert PLACES.search("in /root/registry")
+    assert PLACES.search("`/home/jane/data`")
     assert foreign_hosts("see https://packages.example.net/simple and https://127.0.0.1:8443") == {
         "packages.example.net"
     }
@@ -109,9 +102,9 @@ def unrun_commands(text: str) -> list[str]:
     return [line for body in found for line in body.splitlines() if _COMMAND.match(line)]
 
 
-@pytest.mark.parametrize("document", WITH_COMMANDS, ids=markdown.name_of)
-def test_every_command_is_in_a_block_that_is_run_or_says_why_not(document: Path) -> None:
-    assert unrun_commands(document.read_text(encoding="utf-8")) == []
+def test_every_command_is_in_a_block_that_is_run_or_says_why_not() -> None:
+    found = {markdown.name_of(path): unrun_commands(path.read_text(encoding="utf-8")) for path in WITH_COMMANDS}
+    assert {name: commands for name, commands in found.items() if commands} == {}
 
 
 def test_commands_that_are_not_run_are_found() -> None:

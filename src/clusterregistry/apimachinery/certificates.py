@@ -1,6 +1,6 @@
-"""Keys and X.509 certificates as values: issued and inspected.
+"""Issues and inspects keys and X.509 certificates.
 
-``cryptography`` is a slow import: import this module late, and only where there is something to issue or inspect.
+``cryptography`` is a slow import: import this module only where a certificate is issued or inspected.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusterregistry.apimachinery.operator_error import CertificateError
 
-# Ours are of the second kind; an operator's own authority may use any of them.
+# Generated keys are elliptic curve keys; an operator's own authority may use any of these.
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
-# Clients' clocks may be behind ours.
+# The clocks of clients may be behind.
 BACKDATED = dt.timedelta(hours=1)
 CA_LIFETIME = dt.timedelta(days=3650)
 LEAF_LIFETIME = dt.timedelta(days=365)
@@ -50,7 +50,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 def new_authority(key: Key, *, now: float, program: str = PROGRAM) -> Authority:
     """A self-signed authority for a key, good for ten years, that is named after a program."""
     start = dt.datetime.fromtimestamp(now, dt.UTC)
-    # The time in the name tells two authorities apart, so that no client mixes up their certificates.
+    # The time makes the names of two authorities differ, so that no client confuses their certificates.
     name = _subject(f"{program}-ca@{now:.0f}", "")
     builder = (
         _unsigned(subject=name, issuer=name, key=key)
@@ -66,7 +66,7 @@ def new_authority(key: Key, *, now: float, program: str = PROGRAM) -> Authority:
 def serving_certificate(
     authority: Authority, key: Key, *, names: tuple[str, ...], now: float, program: str = PROGRAM
 ) -> bytes:
-    """A certificate for a server that is reached by these names and addresses, as PEM."""
+    """A serving certificate for these names and addresses, as PEM."""
     usages = [ExtendedKeyUsageOID.SERVER_AUTH]
     return _named_certificate(authority, key, program, names=names, usages=usages, now=now)
 
@@ -74,7 +74,7 @@ def serving_certificate(
 def peer_certificate(
     authority: Authority, key: Key, *, names: tuple[str, ...], now: float, program: str = PROGRAM
 ) -> bytes:
-    """A certificate for a server that calls others of its kind, such as a member of etcd, as PEM."""
+    """A certificate for a server that is also a client of its peers, such as a member of etcd, as PEM."""
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     return _named_certificate(authority, key, program, names=names, usages=usages, now=now)
 
@@ -138,7 +138,7 @@ def _signed(builder: x509.CertificateBuilder, authority: Authority) -> bytes:
 
 
 def _hash_for(key: Key) -> hashes.SHA256 | None:
-    """None for the kinds of key that bring their hash along."""
+    """None for key types with a built-in hash."""
     return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 
@@ -168,6 +168,9 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
+# Inspection
+
+
 def certificate(path: Path, content: bytes, *, remedy: str) -> x509.Certificate:
     """The first certificate of a PEM file."""
     try:
@@ -189,7 +192,7 @@ def key(path: Path, content: bytes, *, remedy: str) -> Key:
 
 
 def require_match(named: Path, held: x509.Certificate, private: Key, *, remedy: str) -> None:
-    """Raises unless a certificate and a key belong together."""
+    """Raises CertificateError unless the key is that of the certificate."""
     if _public(held.public_key()) != _public(private.public_key()):
         raise CertificateError(f"{named} and its key do not belong together", remedy=remedy)
 
@@ -211,7 +214,7 @@ def require_issued_by(named: Path, held: x509.Certificate, authority: x509.Certi
 
 
 def names(held: x509.Certificate) -> tuple[str, ...]:
-    """The DNS names and IP addresses that a certificate is good for."""
+    """The DNS names and IP addresses of a certificate."""
     try:
         found = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):

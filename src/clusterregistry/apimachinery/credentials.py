@@ -10,11 +10,11 @@ ENDINGS = (
     *("token", "password", "passwd", "pwd", "passphrase", "secret", "secretkey", "secretaccesskey"),
     *("privatekey", "accesskey", "apikey", "keydata", "credential", "bearer", "authorization"),
 )
-"""What such a key ends in, lower case and without separators; ``s`` and digits may follow. ``tokenFile``,
-``secretName``, ``token-url`` do not."""
+"""Endings of the names of credentials, lower case and without separators; ``s`` and digits may follow. ``tokenFile``,
+``secretName`` and ``token-url`` are not such names."""
 
 _SHORT = r"(?<!by)(?<!com)(?<!im)(?<!over)(?<!sur)(?<!tres)(?<!under)pass"
-"""An ending too, but also that of common words."""
+"""An ending too, but not in common words."""
 
 _ENDING = re.compile(rf"(?:{'|'.join(ENDINGS)}|{_SHORT})s?[0-9]*+\Z")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
@@ -22,13 +22,13 @@ _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 @bounded_cache(1024)
 def names_credential(key: str) -> bool:
-    """Whether a key, such as ``access_token`` or ``client-key-data``, is one of a credential."""
+    """Whether a key, such as ``access_token`` or ``client-key-data``, is the name of a credential."""
     return _ENDING.search(_SEPARATORS.sub("", key.lower())) is not None
 
 
 _OPENSSH = b"openssh-key-v1\0"
 
-# What follows the length of the outermost sequence. 02 is a number, 04 bytes, 06 a name of something, 30 a sequence.
+# The bytes after the length of the outermost sequence. 02 is an integer, 04 octets, 06 an OID, 30 a sequence.
 _BEGINNING = re.compile(
     rb"""
       \x02\x01[\x00\x01] \x30 .{1,4}? \x06         # PKCS #8: version, the name of the algorithm
@@ -51,7 +51,7 @@ def is_private_key(content: bytes) -> bool:
 
 
 def _content_start(der: bytes) -> int:
-    """Where the content of a sequence that is all there is begins; 0 for what is none."""
+    """The start of the content of a DER sequence; 0 for other bytes."""
     if len(der) < 16 or der[0] != 0x30:  # noqa: PLR2004 - no key is that short; a sequence
         return 0
     first = der[1]
@@ -59,6 +59,6 @@ def _content_start(der: bytes) -> int:
         return 2 if len(der) >= 2 + first else 0
     size = first & 0x7F
     start = 2 + size
-    if size > 4 or len(der) < start:  # noqa: PLR2004 - more than anybody sends
+    if size > 4 or len(der) < start:  # noqa: PLR2004 - longer than any key
         return 0
     return start if len(der) >= start + int.from_bytes(der[2:start]) else 0

@@ -8,8 +8,8 @@ other, and stops everything else meanwhile. By default Python collects all objec
 quarter: with 100,000 stored objects for a quarter of a second, with every table of them. So collections are limited to
 young objects, some thousands at a time, where cycles arise if anywhere. What exists once for each stored object is not
 tracked at all (``msgspec.Struct`` with ``gc=False``). A full collection runs once an hour, so that an old cycle is not
-kept for ever. No request leaves a cycle behind, not even a broken connection or a refused one: ``test_circles`` of the
-performance tests checks it.
+kept for ever. No request leaves a cycle behind, not even a broken connection or a refused one:
+``test_reference_cycles`` of the performance tests checks it.
 """
 
 from __future__ import annotations

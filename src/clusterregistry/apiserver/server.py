@@ -213,8 +213,8 @@ class _Parts:
 
     def _discovery(self) -> Discovery:
         """Called with the first request for discovery."""
-        from clusterregistry.apiserver.discovery.contents import Served  # noqa: PLC0415 - a start does not wait for it
         from clusterregistry.apiserver.discovery.endpoints import Discovery  # noqa: PLC0415
+        from clusterregistry.apiserver.discovery.operations import Served  # noqa: PLC0415 - a start does not wait for it
 
         reviews: list[Definition] = [review.definition for review in self.auth.reviews]
         return Discovery(

@@ -52,7 +52,7 @@ def test_a_round_trip_through_go(spec: dict[str, Any], kept: dict[str, Any]) -> 
     assert conformed(spec=spec) == ({"spec": kept}, [])
 
 
-def test_unknown_fields_are_told_in_the_order_of_the_document() -> None:
+def test_unknown_fields_are_reported_in_the_order_of_the_document() -> None:
     requirements = [{"key": "k", "operator": "In", "x": 1}]
     spec = {"b": 1, "resourceAttributes": {"labelSelector": {"requirements": requirements}}, "a": {"c": {}}}
     assert conformed(z=1, spec=spec)[1] == [
@@ -64,7 +64,7 @@ def test_unknown_fields_are_told_in_the_order_of_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ("x", "string into Go struct field SubjectAccessReview.spec of type v1.SubjectAccessReviewSpec"),
         ({"user": 1}, "number into Go struct field SubjectAccessReviewSpec.spec.user of type string"),
@@ -77,10 +77,10 @@ def test_unknown_fields_are_told_in_the_order_of_the_document() -> None:
         ({"extra": {"k": "v"}}, "string into Go struct field SubjectAccessReviewSpec.spec.extra of type v1.ExtraValue"),
     ],
 )
-def test_a_wrong_type_is_told_in_gos_words(spec: Any, told: str) -> None:
+def test_a_wrong_type_has_gos_message(spec: Any, message: str) -> None:
     with pytest.raises(ShapeError) as wrong:
         conformed(spec=spec)
-    assert str(wrong.value) == f"json: cannot unmarshal {told}"
+    assert str(wrong.value) == f"json: cannot unmarshal {message}"
 
 
 @given(st.dictionaries(names, values, max_size=4))

@@ -148,7 +148,7 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"", "empty data"),
         (MAGIC, "empty body"),
@@ -163,14 +163,14 @@ GROUPS_IN_GROUPS = b"\x0b" * 100_000
         (enveloped(b"", "v1", "Pod"), "no kind 'Pod' of version 'v1'"),
         (enveloped(b"", "", ""), "no kind ''"),
         (enveloped(b"\x0a\x04\x42\x02\x08\xff", *REVIEW.values()), "malformed"),
-        (enveloped(b"\x0a\x0c\x42\x0a\x08" + b"\xff" * 8 + b"\x7f", *REVIEW.values()), "no time"),
+        (enveloped(b"\x0a\x0c\x42\x0a\x08" + b"\xff" * 8 + b"\x7f", *REVIEW.values()), "out of range for a time"),
         (enveloped(b"\x0a\x09\x8a\x01\x06\x3a\x04\x0a\x02{]", *REVIEW.values()), "invalid character"),
         (MAGIC + bytes(CLASSES["Unknown"](contentEncoding="gzip").SerializeToString()), "'gzip' is not supported"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_what_is_no_body_is_refused(body: bytes, told: str) -> None:
-    with pytest.raises(DecodeError, match=told.replace("(", r"\(")):
+def test_what_is_no_body_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(DecodeError, match=message.replace("(", r"\(")):
         decode(body)
 
 

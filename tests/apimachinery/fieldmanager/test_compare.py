@@ -189,7 +189,7 @@ def test_items_with_the_same_keys_are_owned_without_the_fields_below_them() -> N
 
 
 @pytest.mark.parametrize("stray", [None, "x", [], {}, {"value": "x"}])
-def test_items_that_nobody_can_tell_apart_are_passed_over(stray: Any) -> None:
+def test_items_without_an_identity_are_skipped(stray: Any) -> None:
     assert changes({"items": [stray]}, {"items": [item("a")]}) == (
         {"f:items": {'k:{"name":"a"}': {".": {}, "f:name": {}}}},
         {},

@@ -9,19 +9,19 @@ V1 = "example.com/v1"
 TEXT: dict[str, Any] = {"f:spec": {"f:text": {}}}
 
 
-def test_one_conflict_is_told_in_one_line() -> None:
+def test_one_conflict_is_one_line() -> None:
     error = conflicts_error({Identity("alice", "Apply", "", ""): TEXT})
     assert str(error) == 'Apply failed with 1 conflict: conflict with "alice": .spec.text'
     assert error.conflicts == [Conflict(".spec.text", '"alice"')]
 
 
-def test_who_updated_is_named_with_the_version() -> None:
+def test_an_updater_is_named_with_its_version() -> None:
     error = conflicts_error({Identity("alice", "Update", V1, ""): TEXT})
     assert str(error) == 'Apply failed with 1 conflict: conflict with "alice" using example.com/v1: .spec.text'
     assert error.conflicts == [Conflict(".spec.text", '"alice" using example.com/v1')]
 
 
-def test_who_wrote_through_a_subresource_is_named_with_it() -> None:
+def test_a_manager_of_a_subresource_is_named_with_it() -> None:
     applied = conflicts_error({Identity("alice", "Apply", "", "status"): TEXT})
     assert str(applied) == 'Apply failed with 1 conflict: conflict with "alice" with subresource "status": .spec.text'
     updated = conflicts_error({Identity("alice", "Update", V1, "status"): TEXT})

@@ -66,7 +66,7 @@ def applied(
 # Updates
 
 
-def test_who_creates_an_object_owns_all_that_it_sets_but_what_everybody_has(main: FieldManager) -> None:
+def test_a_creator_owns_all_fields_but_those_of_every_object(main: FieldManager) -> None:
     created = updated(
         main,
         None,
@@ -105,7 +105,7 @@ def test_a_nameless_manager_is_unknown(main: FieldManager) -> None:
     assert managers(applied(main, None, thing({"text": "x"}), "")) == [("unknown", "Apply")]
 
 
-def test_who_changes_a_field_owns_it_from_then_on(main: FieldManager, clock: Clock) -> None:
+def test_an_update_owns_the_fields_that_it_changes(main: FieldManager, clock: Clock) -> None:
     created = updated(main, None, thing({"text": "x", "number": 1}), "first")
     clock.advance()
     changed = updated(main, created, thing({"text": "y", "number": 1}), "second")
@@ -114,7 +114,7 @@ def test_who_changes_a_field_owns_it_from_then_on(main: FieldManager, clock: Clo
     assert [each["time"] for each in entries(changed)] == [MIDNIGHT, LATER]
 
 
-def test_who_removes_a_field_owns_nothing_by_it(main: FieldManager) -> None:
+def test_an_update_that_removes_a_field_owns_nothing(main: FieldManager) -> None:
     created = updated(main, None, thing({"text": "x", "number": 1}), "first")
     changed = updated(main, created, thing({"number": 1}), "second")
     assert managers(changed) == [("first", "Update")]
@@ -184,7 +184,7 @@ def test_replaced_entries_lose_what_the_same_update_changes(main: FieldManager) 
     assert managers(changed) == [("other", "Update")]
 
 
-def test_who_creates_an_object_with_entries_owns_no_name_by_them(main: FieldManager) -> None:
+def test_entries_of_a_client_do_not_own_the_name(main: FieldManager) -> None:
     """Nobody owns the name, though the writer's own entry says so and keeps the rest."""
     fields: dict[str, Any] = {"f:metadata": {".": {}, "f:name": {}, "f:labels": {"f:l": {}}}}
     sent = [{"manager": "u", "operation": "Update", "apiVersion": API_VERSION, "fieldsType": "FieldsV1"}]
@@ -299,14 +299,14 @@ def test_what_a_manager_no_longer_applies_goes(main: FieldManager) -> None:
     assert fields_of(changed, "a") == {"f:spec": {"f:number": {}}}
 
 
-def test_who_applies_nothing_any_more_has_no_entry(main: FieldManager) -> None:
+def test_an_empty_apply_removes_the_entry(main: FieldManager) -> None:
     created = applied(main, None, thing({"text": "x"}))
     emptied = applied(main, created, thing())
     assert not entries(emptied)
     assert without_managed_fields(emptied) == thing()
 
 
-def test_what_somebody_else_owns_too_stays(main: FieldManager) -> None:
+def test_a_field_with_another_owner_stays(main: FieldManager) -> None:
     live = applied(main, None, thing({"text": "x", "number": 1}))
     live = applied(main, live, thing({"text": "x"}), "b")
     left = applied(main, live, thing(), "a")
@@ -322,7 +322,7 @@ def test_what_an_updater_has_set_since_stays_when_it_is_no_longer_applied(main: 
     assert fields_of(left, "u", "Update") == TEXT
 
 
-def test_items_that_nobody_owns_stay_beside_others_and_go_with_their_list(main: FieldManager) -> None:
+def test_items_without_an_owner_stay_beside_others_and_go_with_their_list(main: FieldManager) -> None:
     live = applied(main, None, thing({"items": [{"name": "a"}]}))
     live["spec"]["items"].append({"name": "stray"})
     assert applied(main, live, thing({"items": [{"name": "b"}]}))["spec"] == {
@@ -465,7 +465,7 @@ def test_the_result_can_be_changed_without_changing_the_entries_of_the_live_obje
         ),
     ],
 )
-def test_what_cannot_be_applied_is_told_in_kubernetes_words(
+def test_an_invalid_configuration_has_the_message_of_kubernetes(
     main: FieldManager, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidConfigurationError) as raised:
@@ -476,14 +476,14 @@ def test_what_cannot_be_applied_is_told_in_kubernetes_words(
 # The object and its status
 
 
-def test_through_the_main_endpoint_nobody_owns_status(main: FieldManager) -> None:
+def test_the_main_endpoint_owns_no_status(main: FieldManager) -> None:
     created = updated(main, None, thing({"text": "x"}, status={"phase": "p"}))
     assert fields_of(created, "u", "Update") == {"f:spec": {".": {}, "f:text": {}}}
     owner = applied(main, created, thing({"number": 1}, status={"phase": "q"}))
     assert fields_of(owner, "a") == {"f:spec": {"f:number": {}}}
 
 
-def test_through_status_nobody_owns_spec_or_metadata(main: FieldManager, status: FieldManager) -> None:
+def test_the_status_endpoint_owns_neither_spec_nor_metadata(main: FieldManager, status: FieldManager) -> None:
     live = updated(main, None, thing({"text": "x"}))
     changed = updated(status, live, thing({"text": "y"}, status={"phase": "p"}, labels={"l": "1"}), "controller")
     assert fields_of(changed, "controller", "Update") == {"f:status": {".": {}, "f:phase": {}}}

@@ -69,7 +69,7 @@ def test_what_was_never_applied_may_not_be_taken_over(main: FieldManager) -> Non
         json.dumps(thing({"text": "x", "set": ["a", "a"]})),
     ],
 )
-def test_an_annotation_that_tells_nothing_allows_nothing(main: FieldManager, last: str) -> None:
+def test_an_unusable_annotation_allows_nothing(main: FieldManager, last: str) -> None:
     live = client_side_applied(main, {"text": "x"}, last=last)
     assert allowed_conflicts(SCHEMA, live) == {}
     with pytest.raises(ConflictsError):

@@ -39,7 +39,7 @@ def order(entries: list[dict[str, Any]]) -> list[Any]:
     return [(each["manager"], each.get("time", "")[14:16]) for each in entries]
 
 
-def test_updates_are_told_apart_by_version_and_applies_are_not() -> None:
+def test_the_version_is_a_part_of_an_updaters_identity_alone() -> None:
     assert identity_of(entry("a")) == Identity("a", "Update", V1, "")
     assert identity_of(entry("a", apiVersion=V2)) == Identity("a", "Update", V2, "")
     assert identity_of(entry("a", "Apply")) == Identity("a", "Apply", "", "")
@@ -52,7 +52,7 @@ def test_entries_are_handed_on_as_they_are() -> None:
     assert to_stored([]) == []
 
 
-def test_the_entry_of_an_identity_is_told_from_the_others() -> None:
+def test_the_entry_of_an_identity_is_separated_from_the_others() -> None:
     entries = [
         entry("a", "Apply"),
         entry("a", "Apply", subresource="status"),
@@ -69,7 +69,7 @@ def test_the_entry_of_an_identity_is_told_from_the_others() -> None:
     assert own_and_others(entries, Identity("c", "Update", V1, "")) == (None, entries)
 
 
-def test_who_applies_is_the_same_in_every_version() -> None:
+def test_an_applier_has_one_identity_in_every_version() -> None:
     entries = [entry("a", "Apply", apiVersion=V2)]
     assert own_and_others(entries, Identity("a", "Apply", "", "")) == (entries[0], [])
 
@@ -219,7 +219,7 @@ def test_one_empty_entry_is_a_reset(entries: Any, *, reset: bool) -> None:
     assert is_reset(entries) is reset
 
 
-def test_entries_that_differ_only_in_time_are_told_from_others() -> None:
+def test_entries_that_differ_only_in_time_are_detected() -> None:
     one = [entry("a"), entry("b", "Apply", minute=None)]
     later = [entry("a", minute=5), entry("b", "Apply", minute=6)]
     assert differ_only_in_time(one, later)

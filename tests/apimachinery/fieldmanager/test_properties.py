@@ -288,12 +288,12 @@ def test_an_applier_owns_exactly_what_it_applied(sequence: list[Step]) -> None:
 
 @SEQUENCES
 @given(steps())
-def test_what_was_applied_and_still_has_its_value_is_owned_by_somebody(sequence: list[Step]) -> None:
+def test_an_applied_field_that_still_has_its_value_has_an_owner(sequence: list[Step]) -> None:
     for world, _, _, after in history(sequence):
         if after is None:
             continue
         if not entries(after):
-            # It is not tracked until somebody applies again.
+            # It is not tracked until the next apply.
             world.applied.clear()
         for (_, subresource), configuration in world.applied.items():
             wanted = visible(configuration, subresource)
@@ -310,7 +310,7 @@ def test_applying_the_same_twice_changes_nothing(sequence: list[Step], configura
         world.take(step)
     configuration = without_status(configuration)
     once = world.take(Step("apply", "a", force=force, subresource="", obj=configuration))
-    # Where nobody owns anything any more, the next apply starts afresh.
+    # Without any entry left, the next apply starts afresh.
     assume(once is not None and entries(once))
     again = world.take(Step("apply", "a", force=False, subresource="", obj=configuration))
     assert again == once
@@ -337,7 +337,7 @@ def test_applies_of_newcomers_commute(sequence: list[Step], one: Wire, other: Wi
 
 @SEQUENCES
 @given(steps())
-def test_nobody_else_owns_what_a_write_has_changed(sequence: list[Step]) -> None:
+def test_no_other_entry_has_the_fields_that_a_write_changed(sequence: list[Step]) -> None:
     for _, step, before, after in history(sequence):
         if after is None or not (before and entries(before)):
             continue

@@ -85,7 +85,7 @@ def test_the_name_and_what_the_server_set_are_never_pruned() -> None:
     }
 
 
-def test_defaults_and_other_fields_that_nobody_owns_stay() -> None:
+def test_defaults_and_other_fields_without_an_owner_stay() -> None:
     main = field_manager(Clock())
     live = main.apply(None, thing({"struct": {"a": "x"}, "text": "x"}), manager="a", force=False)
     live["spec"]["struct"]["b"] = "default"

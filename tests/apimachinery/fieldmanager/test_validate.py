@@ -85,7 +85,7 @@ STRING = "expected string, got &value.valueUnstructured{Value:"
         ),
     ],
 )
-def test_what_does_not_fit_is_told_in_kubernetes_words(configuration: dict[str, Any], text: str) -> None:
+def test_problems_have_the_messages_of_kubernetes(configuration: dict[str, Any], text: str) -> None:
     assert problems(configuration) == text
 
 

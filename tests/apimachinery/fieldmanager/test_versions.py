@@ -136,7 +136,7 @@ def test_updates_of_one_manager_in_two_versions_are_two_entries(v1: FieldManager
     assert sorted(each["apiVersion"] for each in entries(changed)) == [V1, V2]
 
 
-def test_who_applies_the_same_in_another_version_keeps_it(v1: FieldManager, v2: FieldManager) -> None:
+def test_the_same_apply_in_another_version_keeps_its_fields(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED, "text": "x"}), "a")
     moved = apply(v2, to_v2(live), two({"color": RED, "text": "x"}), "a")
     assert moved["spec"] == {"color": RED, "text": "x"}
@@ -145,7 +145,7 @@ def test_who_applies_the_same_in_another_version_keeps_it(v1: FieldManager, v2: 
     assert fields_of(moved, "a") == {"f:spec": {"f:color": {"f:a": {}}, "f:text": {}}}
 
 
-def test_who_applies_only_the_renamed_field_in_another_version_keeps_it(v1: FieldManager, v2: FieldManager) -> None:
+def test_an_apply_of_the_renamed_field_in_another_version_keeps_it(v1: FieldManager, v2: FieldManager) -> None:
     live = apply(v1, None, one({"colour": RED}), "a")
     assert apply(v2, to_v2(live), two({"color": RED}), "a")["spec"] == {"color": RED}
 
@@ -166,7 +166,7 @@ def test_what_is_owned_in_another_version_is_not_pruned(v1: FieldManager, v2: Fi
     assert fields_of(left, "b") == COLOR
 
 
-def test_items_that_nobody_owns_are_not_pruned_across_versions(v1: FieldManager, v2: FieldManager) -> None:
+def test_items_without_an_owner_are_not_pruned_across_versions(v1: FieldManager, v2: FieldManager) -> None:
     """As structured-merge-diff does: what pruning leaves empty is still there."""
     live = two(
         {"items": [{"name": "stray"}, {"name": "d", "value": "x"}]},

@@ -1,4 +1,4 @@
-"""Errors tell what is wrong, and are bounded whatever a client has sent."""
+"""API errors are bounded, whatever a client sends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_message_is_without_end() -> None:
     assert size_of(errors.bad_request(LONG)) < 600 * KIB
 
 
-def test_small_errors_are_told_as_they_are() -> None:
+def test_small_errors_are_not_cut() -> None:
     error = refused(field_errors.required("spec.a"), field_errors.invalid("spec.b", 1, "no"))
     assert error.status["message"] == ('K.g "a" is invalid: [spec.a: Required value, spec.b: Invalid value: 1: no]')
     assert len(error.status["details"]["causes"]) == 2

@@ -277,7 +277,7 @@ def test_items_at_the_end_of_a_long_list_shift_nothing() -> None:
     assert len(json_patch.apply({"a": [0] * 150_000}, patch)["a"]) == 150_000
 
 
-def test_of_unknown_members_the_first_hundred_are_told() -> None:
+def test_the_first_hundred_unknown_members_are_reported() -> None:
     found = json_patch.unknown_fields([{f"x{number}": 1 for number in range(1000)}])
     assert len(found) == 100
     assert found[0] == 'json patch unknown field "[0].x0"'

@@ -397,7 +397,7 @@ whole_objects = st.builds(
 @example(GOOD)
 def test_in_what_is_tidy_nothing_is_renamed_pruned_or_changed(obj: dict[str, Any]) -> None:
     if STRUCTURAL.is_tidy(obj):
-        before = repr(obj)  # unlike ==, it tells 1 from 1.0
+        before = repr(obj)  # unlike ==, repr distinguishes 1 and 1.0
         assert STRUCTURAL.rename_old_spellings(obj) == []
         assert STRUCTURAL.prune(obj) == []
         assert repr(obj) == before
@@ -428,7 +428,7 @@ def test_what_a_type_cannot_say_is_never_recognised() -> None:
 
 
 def test_enough_problems_are_enough() -> None:
-    """No answer tells more of them, and to look for all takes a second."""
+    """No response reports more of them, and a search for all takes a second."""
     structural = Structural(Object(fields={"spec": Array(items=String())}))
     assert len(structural.validate({"spec": [1] * 100_000})) == ENOUGH
     nested = Structural(Object(fields={"spec": Map(values=Array(items=String()))}))

@@ -1,6 +1,6 @@
-"""What a test does to a server, whichever way it reaches it.
+"""The client that tests use, in process and over TLS alike.
 
-``InProcess`` and ``OverTLS`` are the two ways; tests take the ``client`` fixture, which is one after the other.
+``InProcess`` and ``OverTLS`` are its two implementations; the fixture ``client`` is one after the other.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from tests.apiserver.api.objects import MERGE_PATCH
+from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH
+from tools import live_server
 
-ADMIN_TOKEN = "admintoken"
-TOKENS = """\
-admintoken,admin,uid-admin,"system:masters"
-nobodytoken,nobody,uid-nobody
-viewertoken,viewer,uid-viewer,"viewers"
-"""
+ADMIN_TOKEN, TOKENS = live_server.ADMIN_TOKEN, live_server.TOKENS
+NOBODY = {"Authorization": "Bearer nobodytoken"}
+VIEWER = {"Authorization": "Bearer viewertoken"}
+"""Headers of users without any rights; the second is in a group."""
+
 PATIENCE = 60.0
-"""Seconds after which something that should happen at once counts as never. The machine may be busy."""
+"""Seconds to wait for something that should happen at once. The machine may be busy."""
 
 Headers = Mapping[str, str | None]
 Event = dict[str, Any]
@@ -70,7 +70,7 @@ def causes(status: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class Watch(abc.ABC):
-    """An open watch. Each read waits a while, so that what never comes fails the test."""
+    """An open watch. A read that waits for too long fails the test."""
 
     status: int
     content_type: str
@@ -81,7 +81,7 @@ class Watch(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leaves, as a client does that goes away."""
+        """Ends the connection, as a client does that disconnects."""
 
     def next(self) -> Event:
         line = self.line()
@@ -158,8 +158,19 @@ def _target(path: str, query: Mapping[str, Any] | None) -> str:
 
 
 def _present(usual: Headers, given: Headers | None) -> list[tuple[str, str]]:
-    """What was given replaces what is usual, and None takes it away."""
+    """The given headers replace the usual ones, and None removes one."""
     return [(name, value) for name, value in {**usual, **(given or {})}.items() if value is not None]
+
+
+def latest_version(client: Client) -> str:
+    """The resource version of a list of all clusters."""
+    version: str = client.get(CLUSTERS).expect(200)["metadata"]["resourceVersion"]
+    return version
+
+
+def summary(events: Sequence[Event]) -> list[tuple[str, str]]:
+    """The type of each event, and the name of its object."""
+    return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
 def empty(client: Client, collection: str) -> None:

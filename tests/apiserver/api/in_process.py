@@ -74,7 +74,7 @@ class InProcess:
         return serving
 
     def _build(self) -> contextlib.AbstractAsyncContextManager[app.Server]:
-        """The server as it is, but we learn of its stores: no endpoint compacts, and tests must."""
+        """The server, with its stores noted: no endpoint compacts, and tests must."""
 
         @contextlib.asynccontextmanager
         async def building() -> Any:
@@ -102,7 +102,7 @@ class InProcess:
         return self._stores["clusters"].storage
 
     def compact(self, revision: int) -> None:
-        """Forgets history up to a revision, as time does."""
+        """Compacts the history up to a revision."""
         self.run(self.storage.compact(revision))
 
     def end_watches(self) -> None:
@@ -135,7 +135,7 @@ class InProcessClient(Client):
         return InProcessWatch(self.server, _Call("GET", target, headers=headers))
 
     def stalled_watch(self, target: str, *, headers: list[tuple[str, str]]) -> InProcessWatch:
-        """The watch of a client that reads nothing until it is told to ``go_on``."""
+        """The watch of a client that reads nothing until ``go_on``."""
         return InProcessWatch(self.server, _Call("GET", target, headers=headers, stalled=True))
 
 
@@ -230,7 +230,7 @@ class InProcessWatch(Watch):
 
     @property
     def aborted(self) -> bool:
-        """Whether the server ended the connection without a word."""
+        """Whether the server aborted the connection."""
         return self._call.aborted
 
     def go_on(self) -> None:

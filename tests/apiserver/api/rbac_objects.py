@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
+from tests.apiserver.api import clients
 from tests.apiserver.api.clients import Client
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = f"/apis/{GROUP}/v1/clusterroles"
+NOBODY, VIEWER = clients.NOBODY, clients.VIEWER
 BINDINGS = f"/apis/{GROUP}/v1/clusterrolebindings"
-NOBODY = {"Authorization": "Bearer nobodytoken"}
-VIEWER = {"Authorization": "Bearer viewertoken"}
-PATIENCE = 30.0
 
 
-def rule(*verbs: str, resource: str = "clusters", group: str = "clusterregistry.k8s.io") -> dict[str, Any]:
-    return {"verbs": list(verbs), "apiGroups": [group], "resources": [resource]}
+def rule(
+    *verbs: str, resource: str = "clusters", group: str = "clusterregistry.k8s.io", names: Sequence[str] = ()
+) -> dict[str, Any]:
+    made = {"verbs": list(verbs), "apiGroups": [group], "resources": [resource]}
+    return {**made, "resourceNames": list(names)} if names else made
 
 
 def role(name: str, *rules: dict[str, Any], labels: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
@@ -45,11 +46,3 @@ def binding(name: str, role_name: str, **subjects: str) -> dict[str, Any]:
 def rules_of(client: Client, name: str) -> list[dict[str, Any]] | None:
     rules: list[dict[str, Any]] | None = client.get(f"{ROLES}/{name}").expect(200)["rules"]
     return rules
-
-
-def eventually(happens: Callable[[], bool]) -> None:
-    """Waits for what a controller does in its own time."""
-    end = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Rights of users in a server in process, changed as the store would tell of it: by events with revisions."""
+"""Rights of users in a server in process, changed by events with revisions, as the store sends them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,9 @@ from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
 from clusterregistry.apiserver.storage.errors import KeyExists
 from clusterregistry.apiserver.storage.interface import Event
 from tests.apiserver.api.in_process import InProcess
-from tests.apiserver.api.objects import GROUP_VERSION
+from tests.apiserver.api.rbac_objects import rule
 
 _PREFIX = "/registry/tests/rights/"
-NOBODY = {"Authorization": "Bearer nobodytoken"}
-VIEWER = {"Authorization": "Bearer viewertoken"}
-
-Rule = dict[str, Any]
-
-
-def a_rule(*verbs: str, names: Sequence[str] = ()) -> Rule:
-    rule = {"apiGroups": [GROUP_VERSION.partition("/")[0]], "resources": ["clusters"], "verbs": list(verbs)}
-    return {**rule, "resourceNames": list(names)} if names else rule
 
 
 class Rights:
@@ -38,9 +29,9 @@ class Rights:
 
     def sees(self, user: str, *names: str) -> int:
         """The user may get the objects with these names, and nothing else from now on."""
-        return self.has(user, *([a_rule("get", names=names)] if names else []))
+        return self.has(user, *([rule("get", names=names)] if names else []))
 
-    def has(self, user: str, *rules: Rule) -> int:
+    def has(self, user: str, *rules: dict[str, Any]) -> int:
         """The user has these rules from now on. Returns the revision of that."""
         return self._server.run(self._write(_PREFIX + user, json.dumps(rules).encode()))
 

@@ -9,9 +9,8 @@ import pytest
 
 from tests.apiserver.api.clients import Answer, Client
 from tests.apiserver.api.in_process import InProcessClient
-from tests.apiserver.api.objects import CLUSTERS, JSON_PATCH, OLD_WATCH, STRATEGIC_MERGE_PATCH, cluster, path_of
+from tests.apiserver.api.objects import CLUSTERS, JSON_PATCH, OLD_WATCH, STRATEGIC_MERGE_PATCH, TABLE, cluster, path_of
 
-TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 MISTAKES: dict[str, tuple[int, Callable[[Client], Answer]]] = {
     "no such object": (404, lambda client: client.get(path_of("none"))),
     "no such object to update": (404, lambda client: client.put(path_of("none") + "/status", cluster("none"))),

@@ -1,4 +1,4 @@
-"""A client that lists, watches, is cut off and resumes, while objects and its rights change: it is never wrong."""
+"""A client that lists, watches, is disconnected and resumes, while objects and its rights change, is never wrong."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.api.clients import Watch
+from tests.apiserver.api.clients import NOBODY, Watch
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, cluster, path_of
-from tests.apiserver.api.rights import NOBODY, Rights, a_rule
+from tests.apiserver.api.rbac_objects import rule
+from tests.apiserver.api.rights import Rights
 
 NAMES = "abcdef"
 SENTINEL = "sentinel"
@@ -26,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
 
 
 class Informer:
-    """Does what clients do: list, watch from there, resume from the last version seen, list anew on a 410."""
+    """Does what clients do: list, watch from there, resume from the last version seen, list again on a 410."""
 
     def __init__(self, client: InProcessClient, **query: str) -> None:
         self._client, self._query = client, query
@@ -51,7 +52,7 @@ class Informer:
         self._watch.close()
         self._open()
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         line = self._watch.line()
         if not line:  # the watch of everything ends with the right to it
             self.cut_off()
@@ -76,7 +77,7 @@ class Informer:
 
     def hear_until(self, sentinel: dict[str, Any]) -> None:
         while self.knows.get(SENTINEL) != sentinel:
-            self.hear()
+            self.receive()
 
     def close(self) -> None:
         self._watch.close()
@@ -93,8 +94,8 @@ def write(client: InProcessClient, choose: random.Random, number: int) -> None:
 
 def change_rights(rights: Rights, choose: random.Random) -> None:
     names = [name for name in NAMES if choose.random() < 0.5]
-    more = [a_rule("list", "watch")] if choose.random() < 0.15 else []
-    rights.has("nobody", a_rule("get", names=[*names, SENTINEL]), *more)
+    more = [rule("list", "watch")] if choose.random() < 0.15 else []
+    rights.has("nobody", rule("get", names=[*names, SENTINEL]), *more)
 
 
 @pytest.mark.parametrize("query", [{}, {"labelSelector": "x=1"}])
@@ -112,7 +113,7 @@ def test_a_client_always_comes_to_know_what_it_may_see(server: InProcess, seed: 
         elif what < 0.9:
             informer.cut_off()
         else:
-            # Whatever it has been told up to here must add up to the list of now.
+            # All events up to here must add up to the current list.
             mark = client.put(path_of(SENTINEL), cluster(SENTINEL, str(number), labels={"x": "1"})).json
             informer.hear_until(mark)
             found = client.get(CLUSTERS, headers=NOBODY, **query).expect(200)["items"]

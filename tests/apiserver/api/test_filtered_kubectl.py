@@ -1,4 +1,4 @@
-"""Real kubectl as somebody who may see some clusters."""
+"""Real kubectl as a user who may see some clusters."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def first_cells(lines: list[list[str]]) -> list[str]:
 
 
 def until_watched(server: InProcess) -> None:
-    """kubectl lists first and watches from there: a change in between would make it begin anew."""
+    """kubectl lists first and watches from there: a change in between would make it begin again."""
 
     async def watched() -> bool:
         return any(hub.watchers for hub in server.server.hubs)

@@ -20,8 +20,8 @@ from schemathesis.checks import (
 )
 from schemathesis.core.transport import Response
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from clusterregistry.apiserver.resource_storage import served_resources
 from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.in_process import InProcessClient

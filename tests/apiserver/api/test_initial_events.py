@@ -7,18 +7,11 @@ import time
 import pytest
 import yaml
 
-from tests.apiserver.api.clients import ADMIN_TOKEN, Client, Event
+from tests.apiserver.api.clients import ADMIN_TOKEN, Client, Event, latest_version
 from tests.apiserver.api.in_process import InProcessClient
-from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, cluster, path_of
+from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, PARTIAL, TABLE, cluster, path_of
 
 STREAMED = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
-
-
-def now(client: Client) -> str:
-    version: str = client.get(CLUSTERS).expect(200)["metadata"]["resourceVersion"]
-    return version
 
 
 def is_end_of_initial_events(event: Event) -> bool:
@@ -31,7 +24,7 @@ def test_the_initial_events_end_with_a_bookmark_of_their_version(client: Client,
     made = client.post(CLUSTERS, cluster("a")).expect(201)
     client.post(CLUSTERS, cluster("b")).expect(201)
     client.delete(path_of("b")).expect(200)
-    at = now(client)
+    at = latest_version(client)
     given = {name: value.replace("now", at) for name, value in query.items()}
     with client.watch(CLUSTERS, allowWatchBookmarks="true", **STREAMED, **given) as watch:
         existing, bookmark = watch.take(2)
@@ -94,14 +87,14 @@ def test_bookmarks_mark_the_end_of_what_existed(client: Client, query: dict[str,
 
 
 def test_a_resumed_watch_begins_with_no_bookmark(client: Client) -> None:
-    with client.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=now(client)) as watch:
+    with client.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=latest_version(client)) as watch:
         client.post(CLUSTERS, cluster("a")).expect(201)
         assert watch.next()["type"] == "ADDED"
 
 
 def test_a_bookmark_comes_before_the_time_is_up(local: InProcessClient) -> None:
     """As kube-apiserver does: two seconds before the end, so that the client can resume from close to now."""
-    start = now(local)
+    start = latest_version(local)
     with local.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=start, timeoutSeconds=3) as watch:
         local.post(CLUSTERS, cluster("a")).expect(201)
         added, *bookmarks = watch.rest()
@@ -116,7 +109,7 @@ def test_a_bookmark_comes_before_the_time_is_up(local: InProcessClient) -> None:
 
 def test_bookmarks_come_periodically(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
-    start = now(local)
+    start = latest_version(local)
     with (
         local.watch(CLUSTERS, allowWatchBookmarks="true", labelSelector="x=1", resourceVersion=start) as asked,
         local.watch(CLUSTERS, labelSelector="x=1", resourceVersion=start) as not_asked,
@@ -131,7 +124,7 @@ def test_bookmarks_come_periodically(local: InProcessClient, monkeypatch: pytest
 def test_a_bookmark_never_overtakes_an_event(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that resumes from a bookmark must have seen all older events, also if it reads slowly."""
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
-    query = f"watch=true&allowWatchBookmarks=true&resourceVersion={now(local)}"
+    query = f"watch=true&allowWatchBookmarks=true&resourceVersion={latest_version(local)}"
     headers = [("Authorization", f"Bearer {ADMIN_TOKEN}")]
     with local.stalled_watch(f"{CLUSTERS}?{query}", headers=headers) as watch:
         local.post(CLUSTERS, cluster("a")).expect(201)
@@ -153,7 +146,7 @@ def test_a_bookmark_is_never_older_than_what_the_client_has(
 ) -> None:
     """Another replica may have sent it newer events than this one has; an older bookmark would repeat them."""
     monkeypatch.setattr("clusterregistry.apiserver.endpoints.watch._BOOKMARK_INTERVAL", 0.05)
-    ahead = int(now(local)) + 1
+    ahead = int(latest_version(local)) + 1
     with local.watch(CLUSTERS, allowWatchBookmarks="true", resourceVersion=ahead, timeoutSeconds=1) as watch:
         assert watch.rest() == []
 
@@ -175,7 +168,7 @@ def test_a_table_names_its_columns_only_once(client: Client) -> None:
 
 
 def test_each_watch_of_tables_gets_its_columns(client: Client) -> None:
-    start = now(client)
+    start = latest_version(client)
     with (
         client.watch(CLUSTERS, headers=TABLE, resourceVersion=start) as one,
         client.watch(CLUSTERS, headers=TABLE, resourceVersion=start) as two,
@@ -215,9 +208,9 @@ def test_metadata_alone(client: Client) -> None:
 
 
 def test_an_error_is_a_status_in_every_representation(local: InProcessClient) -> None:
-    start = now(local)
+    start = latest_version(local)
     local.post(CLUSTERS, cluster("a")).expect(201)
-    local.server.compact(int(now(local)))
+    local.server.compact(int(latest_version(local)))
     for headers in ({}, TABLE, PARTIAL):
         with local.watch(CLUSTERS, headers=headers, resourceVersion=start) as watch:
             (error,) = watch.rest()

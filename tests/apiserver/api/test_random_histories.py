@@ -1,4 +1,4 @@
-"""Random sequences of writes against a model of a few lines: final states, versions, and what a watcher saw."""
+"""Random sequences of writes against a model of a few lines: final states, versions, and the events of a watcher."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def shown(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def rebuilt(events: list[Event]) -> dict[str, dict[str, Any]]:
-    """The registry as somebody knows it who only watched."""
+    """The registry as a client that only watched knows it."""
     known: dict[str, dict[str, Any]] = {}
     for event in events:
         name = event["object"]["metadata"]["name"]

@@ -34,7 +34,7 @@ def names(client: InProcessClient, collection: str) -> list[str]:
     return [item["metadata"]["name"] for item in client.get(collection).expect(200)["items"]]
 
 
-def test_a_new_registry_has_them(start: Start) -> None:
+def test_a_new_registry_has_the_default_roles(start: Start) -> None:
     with start() as client:
         assert names(client, ROLES) == [
             "admin",
@@ -79,7 +79,7 @@ def test_another_start_writes_nothing(start: Start) -> None:
         ("/metrics", 403, 403),
     ],
 )
-def test_they_open_health_to_everybody_and_discovery_to_users(
+def test_the_default_roles_open_health_to_all_and_discovery_to_users(
     path: str, everybody: int, user: int, local: InProcessClient
 ) -> None:
     assert local.get(path, headers=ANONYMOUS).status == everybody
@@ -146,7 +146,7 @@ def test_one_that_is_not_to_be_updated_stays_as_it_is(start: Start) -> None:
         client.get("/readyz", headers=ANONYMOUS).expect(403)
 
 
-def test_a_binding_of_a_default_name_and_another_role_is_made_anew(start: Start) -> None:
+def test_a_default_binding_of_another_role_is_replaced(start: Start) -> None:
     with start() as client:
         client.post(ROLES, role("other", rule("get"))).expect(201)
         client.delete(f"{BINDINGS}/system:discovery").expect(200)

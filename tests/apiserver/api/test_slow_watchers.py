@@ -5,26 +5,21 @@ from __future__ import annotations
 import contextlib
 import http.client
 import time
-from collections.abc import Callable
 
 import pytest
 
 from clusterregistry.apiserver.registry import watcher
-from tests.apiserver.api.clients import ADMIN_TOKEN, Client, Watch
+from tests.apiserver.api.clients import ADMIN_TOKEN, Client, Watch, latest_version
 from tests.apiserver.api.in_process import InProcessClient, InProcessWatch
 from tests.apiserver.api.objects import CLUSTERS, cluster, path_of
 from tests.apiserver.server.programs import Program
+from tools.processes import wait_for
 
 ADMIN = [("Authorization", f"Bearer {ADMIN_TOKEN}")]
 
 
-def version(client: InProcessClient) -> str:
-    found: str = client.get(CLUSTERS).expect(200)["metadata"]["resourceVersion"]
-    return found
-
-
 def stalled(client: InProcessClient, selector: str = "") -> InProcessWatch:
-    query = f"watch=true&resourceVersion={version(client)}&labelSelector={selector}"
+    query = f"watch=true&resourceVersion={latest_version(client)}&labelSelector={selector}"
     return client.stalled_watch(f"{CLUSTERS}?{query}", headers=ADMIN)
 
 
@@ -40,7 +35,7 @@ def test_a_watcher_that_does_not_read_is_ended(
 ) -> None:
     monkeypatch.setattr(watcher, limit, value)
     before = terminated(local)
-    with stalled(local) as slow, local.watch(CLUSTERS, resourceVersion=version(local)) as quick:
+    with stalled(local) as slow, local.watch(CLUSTERS, resourceVersion=latest_version(local)) as quick:
         for index in range(20):
             local.post(CLUSTERS, cluster(f"n{index:02}")).expect(201)
             assert quick.next()["object"]["metadata"]["name"] == f"n{index:02}"
@@ -48,13 +43,6 @@ def test_a_watcher_that_does_not_read_is_ended(
         slow.go_on()
         assert len(slow.rest()) < 20
     assert terminated(local) == before + 1
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_watcher_that_catches_up_in_time_misses_nothing(local: InProcessClient) -> None:
@@ -68,7 +56,7 @@ def test_a_watcher_that_catches_up_in_time_misses_nothing(local: InProcessClient
 
 def test_a_watcher_that_was_ended_can_resume(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "FRAMES_LIMIT", 3)
-    start = version(local)
+    start = latest_version(local)
     with stalled(local) as slow:
         for index in range(10):
             local.post(CLUSTERS, cluster(f"n{index}")).expect(201)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.api.clients import Client, Event, Watch, causes
+from tests.apiserver.api.clients import Client, Watch, causes, latest_version, summary
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, HOLD, OLD_WATCH, cluster, path_of
 
@@ -17,21 +17,13 @@ def version_of(obj: dict[str, Any]) -> str:
     return version
 
 
-def now(client: Client) -> str:
-    return version_of(client.get(CLUSTERS).expect(200))
-
-
-def summary(events: list[Event]) -> list[tuple[str, str | None]]:
-    return [(event["type"], event["object"]["metadata"].get("name")) for event in events]
-
-
 def label(client: Client, name: str, **labels: str | None) -> dict[str, Any]:
     changed: dict[str, Any] = client.patch(path_of(name), {"metadata": {"labels": labels}}).expect(200)
     return changed
 
 
 def test_events_carry_what_the_writes_answered(client: Client) -> None:
-    with client.watch(CLUSTERS, resourceVersion=now(client)) as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client)) as watch:
         made = client.post(CLUSTERS, cluster("a")).expect(201)
         changed = client.put(path_of("a"), cluster("a", "gce")).expect(200)
         client.delete(path_of("a")).expect(200)
@@ -45,7 +37,7 @@ def test_events_carry_what_the_writes_answered(client: Client) -> None:
 
 
 def test_a_watch_resumes_from_every_revision(client: Client) -> None:
-    start = int(now(client))
+    start = int(latest_version(client))
     client.post(CLUSTERS, cluster("a")).expect(201)
     client.post(CLUSTERS, cluster("b")).expect(201)
     label(client, "a", x="1")
@@ -62,7 +54,7 @@ def test_a_watch_resumes_from_every_revision(client: Client) -> None:
 
 
 def test_a_watch_of_the_past_goes_on_with_the_present(client: Client) -> None:
-    start = now(client)
+    start = latest_version(client)
     client.post(CLUSTERS, cluster("a")).expect(201)
     with client.watch(CLUSTERS, resourceVersion=start) as watch:
         assert summary(watch.take(1)) == [("ADDED", "a")]
@@ -92,7 +84,7 @@ def test_selectors_apply_to_existing_objects_too(client: Client, selector: dict[
 
 def test_objects_enter_and_leave_a_selection(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
-    with client.watch(CLUSTERS, resourceVersion=now(client), labelSelector="x in (1,2)") as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client), labelSelector="x in (1,2)") as watch:
         entered = label(client, "a", x="1")
         stayed = label(client, "a", x="2")
         left = label(client, "a", x="3")
@@ -108,7 +100,7 @@ def test_objects_enter_and_leave_a_selection(client: Client) -> None:
 
 def test_a_resumed_watch_has_the_same_events_of_a_selection(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
-    start = now(client)
+    start = latest_version(client)
     with client.watch(CLUSTERS, resourceVersion=start, labelSelector="x=1") as live:
         for value in ("1", "2", "1", None):
             label(client, "a", x=value)
@@ -118,7 +110,7 @@ def test_a_resumed_watch_has_the_same_events_of_a_selection(client: Client) -> N
 
 
 def test_an_object_that_never_matched_has_no_events(client: Client) -> None:
-    with client.watch(CLUSTERS, resourceVersion=now(client), labelSelector="x=1") as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client), labelSelector="x=1") as watch:
         client.post(CLUSTERS, cluster("a")).expect(201)
         client.delete(path_of("a")).expect(200)
         client.post(CLUSTERS, cluster("b", labels={"x": "1"})).expect(201)
@@ -126,7 +118,7 @@ def test_an_object_that_never_matched_has_no_events(client: Client) -> None:
 
 
 def test_a_field_selector_that_excludes_a_name(client: Client) -> None:
-    with client.watch(CLUSTERS, resourceVersion=now(client), fieldSelector="metadata.name!=a") as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client), fieldSelector="metadata.name!=a") as watch:
         client.post(CLUSTERS, cluster("a")).expect(201)
         client.post(CLUSTERS, cluster("b")).expect(201)
         assert summary(watch.take(1)) == [("ADDED", "b")]
@@ -150,7 +142,7 @@ def test_the_older_path_of_one_object_has_its_events_only(client: Client) -> Non
 
 
 def test_the_older_path_of_an_object_that_does_not_exist_yet(client: Client) -> None:
-    with client.watch(f"{OLD_WATCH}/later", resourceVersion=now(client)) as watch:
+    with client.watch(f"{OLD_WATCH}/later", resourceVersion=latest_version(client)) as watch:
         client.post(CLUSTERS, cluster("other")).expect(201)
         client.post(CLUSTERS, cluster("later")).expect(201)
         assert summary(watch.take(1)) == [("ADDED", "later")]
@@ -181,13 +173,13 @@ def test_the_values_of_the_parameter_watch(client: Client) -> None:
 
 def test_a_watch_ends_after_its_timeout_without_an_event(client: Client) -> None:
     began = time.monotonic()
-    with client.watch(CLUSTERS, resourceVersion=now(client), timeoutSeconds=1) as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client), timeoutSeconds=1) as watch:
         assert watch.rest() == []
     assert 0.9 < time.monotonic() - began < 5
 
 
 def test_a_watch_waits_for_a_future_version(client: Client) -> None:
-    future = int(now(client)) + 2
+    future = int(latest_version(client)) + 2
     with client.watch(CLUSTERS, resourceVersion=future) as watch:
         for name in "abc":
             client.post(CLUSTERS, cluster(name)).expect(201)
@@ -195,10 +187,10 @@ def test_a_watch_waits_for_a_future_version(client: Client) -> None:
 
 
 def test_a_version_that_is_too_old_is_an_error_in_the_stream(local: InProcessClient) -> None:
-    start = now(local)
+    start = latest_version(local)
     for name in "abc":
         local.post(CLUSTERS, cluster(name)).expect(201)
-    local.server.compact(int(now(local)))
+    local.server.compact(int(latest_version(local)))
     with local.watch(CLUSTERS, resourceVersion=start) as watch:
         assert watch.status == 200
         (error,) = watch.rest()
@@ -210,7 +202,7 @@ def test_a_version_that_is_too_old_is_an_error_in_the_stream(local: InProcessCli
 
 def test_the_compacted_revision_itself_can_still_be_resumed_from(local: InProcessClient) -> None:
     local.post(CLUSTERS, cluster("a")).expect(201)
-    middle = now(local)
+    middle = latest_version(local)
     local.server.compact(int(middle))
     local.post(CLUSTERS, cluster("b")).expect(201)
     with local.watch(CLUSTERS, resourceVersion=middle) as watch:
@@ -218,9 +210,9 @@ def test_the_compacted_revision_itself_can_still_be_resumed_from(local: InProces
 
 
 def test_a_compaction_does_not_disturb_open_watches(local: InProcessClient) -> None:
-    with local.watch(CLUSTERS, resourceVersion=now(local)) as watch:
+    with local.watch(CLUSTERS, resourceVersion=latest_version(local)) as watch:
         local.post(CLUSTERS, cluster("a")).expect(201)
-        local.server.compact(int(now(local)))
+        local.server.compact(int(latest_version(local)))
         local.post(CLUSTERS, cluster("b")).expect(201)
         assert summary(watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
@@ -259,7 +251,7 @@ def test_an_invalid_query_is_refused_before_the_stream_begins(client: Client) ->
 
 
 def test_two_watchers_see_the_same(client: Client) -> None:
-    start = now(client)
+    start = latest_version(client)
     with client.watch(CLUSTERS, resourceVersion=start) as one, client.watch(CLUSTERS, resourceVersion=start) as two:
         for name in "abc":
             client.post(CLUSTERS, cluster(name)).expect(201)
@@ -268,7 +260,7 @@ def test_two_watchers_see_the_same(client: Client) -> None:
 
 def test_the_deletion_of_an_object_with_finalizers_has_two_events(client: Client) -> None:
     client.post(CLUSTERS, cluster("a", finalizers=[HOLD])).expect(201)
-    with client.watch(CLUSTERS, resourceVersion=now(client)) as watch:
+    with client.watch(CLUSTERS, resourceVersion=latest_version(client)) as watch:
         held = client.delete(path_of("a")).expect(200)
         client.delete(path_of("a")).expect(200)
         client.patch(path_of("a"), {"metadata": {"finalizers": None}}).expect(200)

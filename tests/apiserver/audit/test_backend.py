@@ -39,7 +39,7 @@ def backups(path: Path) -> list[str]:
     return sorted(each.name for each in path.parent.iterdir() if each != path)
 
 
-def test_a_file_is_made_with_its_directory_and_readable_by_nobody_else(path: Path) -> None:
+def test_a_file_is_made_with_its_directory_for_its_owner_alone(path: Path) -> None:
     file = LogFile(path, Rotation())
     append(file, LINE, LINE)
     append(file, LINE)
@@ -106,14 +106,14 @@ def test_old_files_go_by_their_age(path: Path) -> None:
     assert backups(path) == [f"audit-2030-01-0{day}T12-00-00.000.log" for day in (4, 5, 6)]
 
 
-def test_an_old_file_that_cannot_be_removed_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_old_file_that_cannot_be_removed_is_logged(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (path.parent / "audit-2020-01-02T12-00-00.000.log").mkdir(parents=True)
     append(LogFile(path, Rotation(most_bytes=len(LINE), most_days=1), now=Clock()), LINE, LINE)
     assert "an old audit log cannot be removed" in caplog.text
     assert path.read_bytes() == LINE
 
 
-def test_a_file_that_somebody_moved_or_removed_is_made_anew(path: Path) -> None:
+def test_a_moved_or_removed_file_is_made_anew(path: Path) -> None:
     file = LogFile(path, Rotation())
     append(file, LINE)
     path.rename(path.with_suffix(".1"))

@@ -10,7 +10,7 @@ import pytest
 from clusterregistry.apimachinery.codecs import protobuf_codec
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.audit import trail as bodies
-from clusterregistry.apiserver.audit.event import Renderer
+from clusterregistry.apiserver.audit.event import Renderer, source_addresses
 from clusterregistry.apiserver.audit.redaction import MASK, Masker
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, RESPONSE_COMPLETE, Level, Stage
 from clusterregistry.apiserver.audit.trail import LARGEST_NAMING_BODY, Event, Trail
@@ -112,7 +112,7 @@ def test_a_level_decides_on_the_bodies(level: Level, objects: set[str]) -> None:
     assert event["objectRef"]["name"] == "a"
 
 
-def test_an_update_tells_which_object_it_meant() -> None:
+def test_an_update_names_its_object() -> None:
     obj = cluster("a", uid="u", resourceVersion="7")
     event = answered(Sent("PUT", path_of("a"), body=body_of(obj), content_type=JSON), json_response(obj))
     assert (event["objectRef"]["uid"], event["objectRef"]["resourceVersion"]) == ("u", "7")
@@ -123,7 +123,7 @@ def test_a_large_body_is_not_read_for_a_name() -> None:
     assert "name" not in answered(creation(large), json_response({}), Level.Metadata)["objectRef"]
 
 
-def test_an_error_is_told_with_its_reason() -> None:
+def test_an_error_has_its_reason() -> None:
     request = Sent("GET", path_of("a"))
     made = trail(request, Level.Metadata)
     request.decision = Decision(Verdict.NO_OPINION, "no rule")
@@ -140,7 +140,7 @@ def test_an_error_is_told_with_its_reason() -> None:
     assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
 
 
-def test_a_delete_tells_what_was_removed() -> None:
+def test_a_delete_names_the_removed_object() -> None:
     status = errors.success({"name": "a", "uid": "u"})
     event = answered(Sent("DELETE", path_of("a")), json_response(status), Level.Metadata)
     assert event["responseStatus"] == {
@@ -258,7 +258,7 @@ def test_paths_are_quoted_and_odd_queries_survive() -> None:
     assert "objectRef" not in event
 
 
-def test_who_failed_authentication_has_no_name() -> None:
+def test_a_failed_authentication_has_no_user() -> None:
     request = Sent("GET", CLUSTERS, user=None)
     made = trail(request, Level.Metadata)
     made.failed(request, errors.unauthorized().status)
@@ -271,7 +271,7 @@ def test_what_was_sent_is_no_name_unless_it_is_one() -> None:
     assert answered(creation({"metadata": 7}), json_response({}))["objectRef"]["resource"] == "clusters"
 
 
-def test_bodies_in_protobuf_are_told_as_json() -> None:
+def test_bodies_in_protobuf_are_shown_as_json() -> None:
     review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}}
     encoded = protobuf_codec.encode(review)
     request = Sent(
@@ -283,3 +283,27 @@ def test_bodies_in_protobuf_are_told_as_json() -> None:
 
 def test_a_body_that_is_no_protobuf_is_left_out() -> None:
     assert bodies.decoded(b"k8s", PROTOBUF.decode()) is None
+
+
+# Source addresses
+
+
+@pytest.mark.parametrize(
+    ("forwarded_for", "real_ip", "peer", "expected"),
+    [
+        ("", "", "10.0.0.1", ["10.0.0.1"]),
+        ("", "", "", []),
+        ("1.2.3.4, nonsense, ::1", "9.9.9.9", "10.0.0.1", ["1.2.3.4", "::1", "9.9.9.9", "10.0.0.1"]),
+        ("1.2.3.4,9.9.9.9", "1.2.3.4", "9.9.9.9", ["1.2.3.4", "9.9.9.9"]),
+        ("", "nonsense", "10.0.0.1", ["10.0.0.1"]),
+        ("10.0.0.1, 1.2.3.4", "", "10.0.0.1", ["10.0.0.1", "1.2.3.4", "10.0.0.1"]),
+    ],
+)
+def test_proxies_come_first_and_the_peer_last(forwarded_for: str, real_ip: str, peer: str, expected: list[str]) -> None:
+    assert source_addresses(forwarded_for=forwarded_for, real_ip=real_ip, peer=peer) == expected
+
+
+def test_a_client_cannot_make_the_list_long() -> None:
+    found = source_addresses(forwarded_for=",".join(["1.2.3.4"] * 1000), real_ip="", peer="10.0.0.1")
+    assert len(found) == 33
+    assert found[-1] == "10.0.0.1"

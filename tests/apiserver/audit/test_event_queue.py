@@ -1,4 +1,4 @@
-"""The queue: nobody who is served waits, and nothing is lost without being counted."""
+"""The queue: no request waits, and every lost event is counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = Limits(gathering=0.0, retry=0.001, farewell=PATIENCE)
 
 
 class Lines:
-    """A log that can be made to wait or to fail, and tells what happened."""
+    """A log that can be made to wait or to fail, and records what happened."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -168,7 +168,7 @@ def test_the_end_does_not_wait_for_a_log_that_hangs(start: Start, log: Lines, ca
     queue.put(b"a", 1)
     log.wait_until_tried()
     queue.close()
-    assert "1 events at the end are not in it" in caplog.text
+    assert "the last 1 events are not in it" in caplog.text
 
 
 def test_an_event_that_cannot_be_rendered_is_counted_and_the_others_are_written(

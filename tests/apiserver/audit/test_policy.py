@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.audit.policy import NOTHING, Policy, Recording, Resources, Rule
+from clusterregistry.apiserver.audit import policy_file
+from clusterregistry.apiserver.audit.policy import DEFAULT_POLICY, NOTHING, Policy, Recording, Resources, Rule
 from clusterregistry.apiserver.audit.settings import Level
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.audit.trails import JANE
+from tests.docs import markdown
 
 METADATA = Recording(level=Level.Metadata)
 GROUP = "clusterregistry.k8s.io"
@@ -84,7 +87,7 @@ def test_a_rule_matches_what_it_says(tried: Rule, request_: RequestInfo, *, expe
     assert tried.matches(JANE, request_) is expected
 
 
-def test_nobody_known_matches_only_rules_that_name_nobody() -> None:
+def test_a_request_without_a_user_matches_only_rules_without_users() -> None:
     assert rule().matches(None, GET)
     assert not rule(users=frozenset({""})).matches(None, GET)
     assert not rule(groups=frozenset({"system:unauthenticated"})).matches(None, GET)
@@ -175,3 +178,61 @@ users = st.sampled_from([None, JANE, User("joe", groups=("others",)), ANONYMOUS_
 @given(rules, users, requests)
 def test_matching_agrees_with_the_plain_statement(tried: Rule, user: User | None, asked: RequestInfo) -> None:
     assert tried.matches(user, asked) is plainly(tried, user, asked)
+
+
+# The default policy
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", CLUSTERS),
+        ("PUT", f"{CLUSTERS}/a"),
+        ("PATCH", f"{CLUSTERS}/a"),
+        ("DELETE", f"{CLUSTERS}/a"),
+        ("DELETE", CLUSTERS),
+        ("PATCH", f"{CLUSTERS}/a/status"),
+        ("POST", ROLES),
+        ("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/a"),
+    ],
+)
+def test_every_write_is_recorded_without_its_body(method: str, path: str) -> None:
+    for user in (JANE, ANONYMOUS_USER, None):  # None: authentication failed
+        recording = DEFAULT_POLICY.recording(user, request_info.parse(method, path, b""))
+        assert recording.level is Level.Metadata
+        assert recording.omitted_stages == {"RequestReceived"}
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", CLUSTERS),
+        ("GET", f"{CLUSTERS}/a"),
+        ("GET", f"{CLUSTERS}?watch=true"),
+        ("GET", ROLES),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
+        ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"),
+        ("GET", "/readyz"),
+        ("GET", "/metrics"),
+        ("GET", "/apis"),
+        ("GET", "/openapi/v3"),
+        ("GET", "/version"),
+        ("PATCH", "/readyz"),
+        ("DELETE", "/metrics"),
+    ],
+)
+def test_nothing_else_is(method: str, target: str) -> None:
+    path, _, query = target.partition("?")
+    assert DEFAULT_POLICY.recording(JANE, request_info.parse(method, path, query.encode())) == NOTHING
+
+
+def test_the_guide_shows_the_very_policy(tmp_path: Path) -> None:
+    blocks = markdown.blocks(markdown.page("docs/guides/security/audit.md"))
+    shown = next(block.body for block in blocks if block.info == "yaml")
+    path = tmp_path / "policy.yaml"
+    path.write_text(shown)
+    assert tuple(policy_file.load(path).rules) == DEFAULT_POLICY.rules

@@ -129,7 +129,7 @@ def test_one_flag_records_who_changed_what(tmp_path: Path) -> None:
     assert ["refused a bearer token" in line for line in warnings] == [True]  # the one above, and none about the log
 
 
-def test_a_full_disk_stops_nobody_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_stops_no_request_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:
     log, size = tmp_path / "audit.log", 1024 * 1024
     log.write_bytes(b"\n" * size)
     with Program(tmp_path, *trails.flags(tmp_path, QUIET, METADATA), "--audit-log-maxsize=0") as program:

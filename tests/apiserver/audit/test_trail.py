@@ -71,7 +71,7 @@ def test_every_request_is_recorded_when_it_comes_and_when_it_is_answered(tmp_pat
     assert events[3]["responseStatus"]["reason"] == "NotFound"
 
 
-def test_who_fails_authentication_is_recorded_once(tmp_path: Path) -> None:
+def test_a_failed_authentication_is_recorded_once(tmp_path: Path) -> None:
     with serving(tmp_path, {"level": "None", "users": ["admin"]}, METADATA) as client:
         client.get(CLUSTERS, headers={"Authorization": "bearer wr0ngt0ken"}).refused(401, "Unauthorized")
         client.get(CLUSTERS)
@@ -229,7 +229,7 @@ async def test_a_stream_that_breaks_off_is_recorded() -> None:
     assert recorded.seen()[-1] == ("ResponseComplete", 200)
 
 
-async def test_whoever_acts_as_somebody_else_is_recorded_with_both_names() -> None:
+async def test_an_impersonation_is_recorded_with_both_names() -> None:
     recorded, joe = Recorded(), User("joe")
 
     async def inner(request: Request) -> Answer:
@@ -252,7 +252,7 @@ async def test_what_is_not_to_be_recorded_is_not() -> None:
 
 
 class Slow:
-    """An authenticator that has to ask somebody else."""
+    """An authenticator that has to call another server."""
 
     def __init__(self, user: User | None) -> None:
         self.user = user

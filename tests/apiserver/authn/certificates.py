@@ -30,7 +30,7 @@ CA = x509.BasicConstraints(ca=True, path_length=None)
 
 @dataclass(frozen=True)
 class Party:
-    """A certificate and its key: of an authority, or of somebody who has one from it."""
+    """A certificate and its key: of an authority or of a client."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -60,7 +60,7 @@ def issued(  # noqa: PLR0913 - what a certificate is made of, all by keyword
     extensions: tuple[x509.ExtensionType, ...] = (),
     key: ec.EllipticCurvePrivateKey | None = None,
 ) -> Party:
-    """A certificate signed by somebody, or by itself."""
+    """A certificate signed by a party, or self-signed."""
     name = x509.Name([x509.NameAttribute(oid, value) for oid, value in subject])
     own = key or ec.generate_private_key(ec.SECP256R1())
     builder = (

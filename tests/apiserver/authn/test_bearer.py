@@ -23,7 +23,7 @@ class OneToken:
 
 
 class Slow:
-    """One that has to ask somebody else first."""
+    """A source that has to call another server."""
 
     def __init__(self, good: str) -> None:
         self.source = OneToken(good)
@@ -78,7 +78,7 @@ async def test_sources_are_asked_in_order_until_one_knows_the_token(second: bool
     assert (first.asked, last.asked, unasked.asked) == (["good"], ["good"], [])
 
 
-async def test_a_slow_source_that_does_not_know_a_token_leaves_it_to_nobody_at_last() -> None:
+async def test_a_token_that_no_slow_source_knows_is_refused() -> None:
     with pytest.raises(APIError):
         await later(BearerTokens([Slow("other"), OneToken()]), "wrong")
 

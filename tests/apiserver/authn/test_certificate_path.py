@@ -1,4 +1,4 @@
-"""Which authority stands behind a certificate, and when none does."""
+"""Paths from client certificates to authorities, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refusal(leaf: Party, *others: Party, anchors: Sequence[Party], now: float = 
 ROOT, OTHER = root(), root("other")
 MIDDLE = ROOT.authority("middle")
 LOWER = MIDDLE.authority("lower")
-NOBODY = "no authority that counts here"
+NO_AUTHORITY = "no authority that counts here"
 
 
 def test_the_authority_itself_or_those_between_lead_to_it() -> None:
@@ -51,7 +51,7 @@ def test_an_authority_need_not_be_a_root() -> None:
     assert path(LOWER.issue("jane"), LOWER, anchors=[MIDDLE]) == ["jane", "lower", "middle"]
 
 
-def test_who_is_among_the_authorities_needs_nobody_else() -> None:
+def test_a_certificate_among_the_authorities_is_trusted_itself() -> None:
     jane = ROOT.issue("jane")
     assert path(jane, anchors=[jane]) == ["jane"]
 
@@ -60,12 +60,12 @@ def test_who_is_among_the_authorities_needs_nobody_else() -> None:
     "others", [[], [MIDDLE], [OTHER], [ROOT.authority("lower")]], ids=["none", "one missing", "foreign", "same name"]
 )
 def test_without_all_between_there_is_no_way(others: list[Party]) -> None:
-    assert NOBODY in refusal(LOWER.issue("jane"), *others, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(LOWER.issue("jane"), *others, anchors=[ROOT])
 
 
 def test_an_authority_of_the_same_name_is_another() -> None:
-    assert NOBODY in refusal(root().issue("jane"), anchors=[ROOT])
-    assert NOBODY in refusal(ROOT.issue("jane"), anchors=[OTHER])
+    assert NO_AUTHORITY in refusal(root().issue("jane"), anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(ROOT.issue("jane"), anchors=[OTHER])
 
 
 def test_of_authorities_of_one_name_the_right_one_is_found() -> None:
@@ -74,20 +74,20 @@ def test_of_authorities_of_one_name_the_right_one_is_found() -> None:
 
 def test_a_user_cannot_sign_for_another() -> None:
     jane = ROOT.issue("jane")
-    assert NOBODY in refusal(jane.issue("admin"), jane, anchors=[ROOT])
-    assert NOBODY in refusal(jane.issue("admin"), anchors=[jane, ROOT])
+    assert NO_AUTHORITY in refusal(jane.issue("admin"), jane, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(jane.issue("admin"), anchors=[jane, ROOT])
 
 
 def test_a_path_is_no_longer_than_its_authorities_allow() -> None:
     short = root("short", extensions=(x509.BasicConstraints(ca=True, path_length=0),))
     below = short.authority("below")
     assert path(short.issue("jane"), anchors=[short]) == ["jane", "short"]
-    assert NOBODY in refusal(below.issue("jane"), below, anchors=[short])
+    assert NO_AUTHORITY in refusal(below.issue("jane"), below, anchors=[short])
     one = ROOT.authority("one", extensions=(x509.BasicConstraints(ca=True, path_length=1),))
     two = one.authority("two")
     three = two.authority("three")
     assert path(two.issue("jane"), one, two, anchors=[ROOT]) == ["jane", "two", "one", "root"]
-    assert NOBODY in refusal(three.issue("jane"), one, two, three, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(three.issue("jane"), one, two, three, anchors=[ROOT])
 
 
 def key_usage(*, signs: bool) -> x509.KeyUsage:
@@ -126,7 +126,7 @@ def test_only_authorities_for_clients_sign(
     if good:
         assert path(jane, *others, anchors=anchors)[:2] == ["jane", "signer"]
     else:
-        assert NOBODY in refusal(jane, *others, anchors=anchors)
+        assert NO_AUTHORITY in refusal(jane, *others, anchors=anchors)
 
 
 def test_a_certificate_must_be_meant_for_clients() -> None:
@@ -138,9 +138,9 @@ def test_all_of_a_path_must_be_valid_now() -> None:
     ends_soon = ROOT.authority("ends", end=START + 60)
     jane = ends_soon.issue("jane")
     assert path(jane, ends_soon, anchors=[ROOT]) == ["jane", "ends", "root"]
-    assert NOBODY in refusal(jane, ends_soon, anchors=[ROOT], now=START + 61)
+    assert NO_AUTHORITY in refusal(jane, ends_soon, anchors=[ROOT], now=START + 61)
     later = ROOT.authority("later", start=START + 60)
-    assert NOBODY in refusal(later.issue("jane"), later, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(later.issue("jane"), later, anchors=[ROOT])
     assert "it ended at 2027-01-15T09:00:00Z" in refusal(ROOT.issue("jane"), anchors=[ROOT], now=END + 1)
     assert "it begins at 2027-01-15T08:00:00Z" in refusal(ROOT.issue("jane"), anchors=[ROOT], now=START - 1)
 
@@ -148,7 +148,7 @@ def test_all_of_a_path_must_be_valid_now() -> None:
 def test_an_authority_that_has_ended_does_not_hide_its_successor() -> None:
     ended = root(end=START, key=ROOT.key)
     assert path(ROOT.issue("jane"), anchors=[ended, ROOT]) == ["jane", "root"]
-    assert NOBODY in refusal(ROOT.issue("jane"), anchors=[ended])
+    assert NO_AUTHORITY in refusal(ROOT.issue("jane"), anchors=[ended])
 
 
 def test_the_period_is_that_in_which_all_are_valid() -> None:
@@ -158,7 +158,7 @@ def test_the_period_is_that_in_which_all_are_valid() -> None:
 
 
 def test_a_detour_does_not_hide_the_way() -> None:
-    crossed = OTHER.authority("middle", key=MIDDLE.key)  # the same authority, also signed by somebody unknown here
+    crossed = OTHER.authority("middle", key=MIDDLE.key)  # the same authority, also signed by an unknown one
     jane = MIDDLE.issue("jane")
     assert path(jane, crossed, MIDDLE, anchors=[ROOT]) == ["jane", "middle", "root"]
 
@@ -167,7 +167,7 @@ def test_a_circle_ends() -> None:
     one = root("one")
     two = one.authority("two")
     back = two.authority("one", key=one.key)
-    assert NOBODY in refusal(two.issue("jane"), two, back, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(two.issue("jane"), two, back, anchors=[ROOT])
 
 
 def test_certificates_made_to_keep_us_busy_are_refused() -> None:
@@ -185,13 +185,13 @@ def test_keys_of_another_kind_do_not_fit() -> None:
     name = ROOT.certificate.subject
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, end).add_extension(CA, critical=True)
     stranger = dataclasses.replace(ROOT, certificate=builder.sign(key, hashes.SHA256()))
-    assert NOBODY in refusal(ROOT.issue("jane"), anchors=[stranger])
+    assert NO_AUTHORITY in refusal(ROOT.issue("jane"), anchors=[stranger])
 
 
 def test_an_authority_may_have_an_ed25519_key() -> None:
     authority, jane = ed25519_authority()
     assert path(jane, anchors=[authority]) == ["jane", "ed25519"]
-    assert NOBODY in refusal(jane, anchors=[ROOT])
+    assert NO_AUTHORITY in refusal(jane, anchors=[ROOT])
 
 
 def test_cryptographys_verifier_still_refuses_what_decision_17_says(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_an_old_root_is_trusted_and_an_old_certificate_between_is_not(tmp_path: 
     top = root("top", start=now - 60, end=now + 60)
     between = version_1(tmp_path, "between", by=top)
     lower = between.issue("jane", start=now - 60, end=now + 60)
-    assert NOBODY in refusal(lower, between, anchors=[top], now=now + 5)
+    assert NO_AUTHORITY in refusal(lower, between, anchors=[top], now=now + 5)
 
 
 def version_1(directory: Path, name: str, *, by: Party | None) -> Party:

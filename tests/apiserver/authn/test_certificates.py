@@ -107,7 +107,7 @@ def test_a_chain_is_verified_once_and_the_memory_is_bounded(monkeypatch: pytest.
         return real(self, chain, now)
 
     monkeypatch.setattr(certificates.Recognition, "_examine", counted)
-    monkeypatch.setattr(certificates, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(certificates, "MAX_CACHED", 2)
     authenticator = ClientCertificates(clients(), lambda: START)
     request = FakeRequest(client_certificates=(der((CN, "jane")),))
     for _ in range(3):
@@ -166,7 +166,7 @@ def test_an_authority_that_cannot_be_read_does_not_hide_the_others(caplog: pytes
     assert "left out" in caplog.text
 
 
-def test_certificates_are_told_apart_whatever_stands_between_them() -> None:
+def test_certificates_are_found_between_comments() -> None:
     one, two = root("one"), root("two")
     broken = "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n"
     assert certificates.certificates_in(f"one:\n{one.pem}{broken}") == {one.der}
@@ -174,7 +174,7 @@ def test_certificates_are_told_apart_whatever_stands_between_them() -> None:
     assert certificates.certificates_in("") == set()
 
 
-def test_no_authorities_recognise_nobody() -> None:
+def test_without_authorities_every_certificate_is_refused() -> None:
     with pytest.raises(APIError):
         ClientCertificates(Authorities(), lambda: START).authenticate(
             FakeRequest(client_certificates=(client_root().der,))

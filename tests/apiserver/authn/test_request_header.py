@@ -39,7 +39,7 @@ def now(signer: Party, name: str) -> tuple[bytes, ...]:
     return (signer.issue(name, start=0, end=32_000_000_000).der,)
 
 
-def test_a_proxy_says_who_it_is() -> None:
+def test_a_front_proxy_names_the_user() -> None:
     user = user_of(
         {
             "x-remote-user": "jane",
@@ -116,7 +116,7 @@ def test_a_proxy_that_passes_on_a_stranger_does_not_make_it_a_user() -> None:
     assert user == User("jane", groups=("system:unauthenticated",))
 
 
-def test_a_proxy_that_names_nobody_is_left_to_others() -> None:
+def test_a_proxy_without_a_user_header_is_left_to_others() -> None:
     assert user_of({}) is None
     assert user_of({"x-remote-user": "", "x-remote-group": "system:masters"}) is None
 
@@ -130,7 +130,7 @@ def test_without_a_certificate_headers_are_nothing() -> None:
     [CLIENTS.issue("front-proxy"), root("proxies").issue("front-proxy"), issued((), by=PROXIES)],
     ids=["of the clients' authority", "of an authority of the same name", "without a name"],
 )
-def test_nobody_else_can_pose_as_the_proxy(certificate: Party) -> None:
+def test_no_other_certificate_is_a_proxys(certificate: Party) -> None:
     with pytest.raises(APIError) as raised:
         front_proxy("front-proxy").authenticate(FakeRequest(dict(SAYS_ADMIN), (certificate.der,)))
     assert raised.value.code == 401
@@ -182,7 +182,7 @@ def test_the_proxys_word_counts_before_its_own_certificate_and_before_a_token() 
     assert user.name == "admin"
 
 
-def test_names_and_headers_change_for_those_who_are_connected() -> None:
+def test_names_and_headers_change_for_open_connections() -> None:
     proxy = front_proxy("another-name")
     says_jane = FakeRequest({"x-remote-user": "admin", "x-user": "jane"}, (PROXY.der,))
     with pytest.raises(APIError):

@@ -47,7 +47,7 @@ def test_blank_lines_are_skipped(tmp_path: Path) -> None:
     assert len(load(tmp_path, "\n\na,jane,1\n\nb,joe,2\n\n")) == 2
 
 
-def test_an_empty_file_knows_nobody(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_users(tmp_path: Path) -> None:
     assert len(load(tmp_path, "")) == 0
 
 
@@ -311,7 +311,7 @@ def test_a_failure_that_was_not_foreseen_does_not_end_the_looking(
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(Failing(path).follow(sleep=sleep))
     assert slept == [LOOK_SECONDS] * 3
-    assert caplog.messages == [f"{path} could not be looked at"] * 2
+    assert caplog.messages == [f"{path} could not be reloaded"] * 2
 
 
 def test_a_pipe_is_read_once() -> None:

@@ -91,7 +91,7 @@ async def test_answers_hold_for_their_time(hook: Hook, token: str) -> None:
     assert len(hook.asked) == 2
 
 
-async def test_all_who_ask_about_a_token_at_once_wait_for_one_answer(hook: Hook) -> None:
+async def test_concurrent_requests_with_a_token_share_one_review(hook: Hook) -> None:
     hook.held = asyncio.Event()
     reviews = TokenReviews(hook, seconds=60)
     waiting = [asyncio.ensure_future(known(reviews, "good")) for _ in range(10)]
@@ -101,9 +101,7 @@ async def test_all_who_ask_about_a_token_at_once_wait_for_one_answer(hook: Hook)
     assert len(hook.asked) == 1
 
 
-async def test_a_webhook_that_fails_knows_nobody_and_is_asked_again(
-    hook: Hook, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failed_review_is_no_user_and_is_not_cached(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     reviews = TokenReviews(hook, seconds=60)
     hook.failing = True
@@ -147,7 +145,7 @@ async def test_too_many_questions_are_not_asked(hook: Hook, monkeypatch: pytest.
 
 
 async def test_the_memory_is_bounded_and_holds_no_token(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_review, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(token_review, "MAX_CACHED", 8)
     reviews = TokenReviews(hook, seconds=60)
     for number in range(20):
         await known(reviews, f"good{number}")
@@ -158,7 +156,7 @@ async def test_the_memory_is_bounded_and_holds_no_token(hook: Hook, monkeypatch:
 
 
 async def test_strangers_do_not_push_out_users(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_review, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(token_review, "MAX_CACHED", 8)
     reviews = TokenReviews(hook, seconds=60)
     user = await known(reviews, "good")
     for number in range(20):
@@ -166,7 +164,7 @@ async def test_strangers_do_not_push_out_users(hook: Hook, monkeypatch: pytest.M
     assert reviews.user_of("good") is user
 
 
-async def test_the_webhook_is_told_our_audiences(hook: Hook) -> None:
+async def test_the_audiences_are_sent_to_the_webhook(hook: Hook) -> None:
     await known(TokenReviews(hook, seconds=60, audiences=("registry", "other")), "good")
     assert hook.asked[0]["spec"]["audiences"] == ["registry", "other"]
 

@@ -110,7 +110,7 @@ async def test_those_behind_one_that_takes_time_are_asked_too() -> None:
     assert await waited_for(Later(refuses=True), Later(), Later(JANE)) == JANE
 
 
-async def test_nobody_who_took_time_knowing_the_user_is_anonymous_or_refused() -> None:
+async def test_without_a_user_from_slow_authenticators_the_fallback_decides() -> None:
     user = await waited_for(Later(), Later())
     assert user is not None
     assert user.name == "system:anonymous"

@@ -638,17 +638,6 @@ def test_the_help_names_every_command_and_status(capsys: Output) -> None:
     assert capsys.readouterr().out == text
 
 
-def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
-    assert main(["storage"], {}) == 2
-    assert "Commands:" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [["backups"], ["help", "backups"]])
-def test_an_unknown_command_gets_a_suggestion(arguments: list[str], capsys: Output) -> None:
-    assert main(["storage", *arguments], {}) == 2
-    assert "Did you mean backup?" in capsys.readouterr().err
-
-
 # Progress
 
 

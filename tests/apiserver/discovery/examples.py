@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from clusterregistry.apimachinery.schema.schemas import Array, Boolean, Integer, IntOrString, Map, Object, String
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.endpoints import Discovery
+from clusterregistry.apiserver.discovery.operations import Served
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.strategy import Strategy
 

@@ -45,12 +45,12 @@ def test_each_path_answers_its_document(path: str, kind: str) -> None:
         "/openapi/v3/apis/shop.example.com/v9",
     ],
 )
-def test_what_is_no_discovery_path_is_none(path: str) -> None:
+def test_other_paths_are_no_discovery(path: str) -> None:
     assert discovery().answer(path, now=NOW) is None
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-def test_the_root_paths_answer_the_aggregated_form_to_those_who_ask(path: str) -> None:
+def test_the_root_paths_have_an_aggregated_form(path: str) -> None:
     served = discovery()
     answer = served.answer(path, now=NOW, accept=AGGREGATED + ",application/json")
     assert answer is not None

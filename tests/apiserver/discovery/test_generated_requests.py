@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from tests.apiserver.discovery.examples import RESOURCES
 
 schemathesis = pytest.importorskip("schemathesis")

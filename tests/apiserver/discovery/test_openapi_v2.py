@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v2 import OpenAPIV2
+from clusterregistry.apiserver.discovery.operations import Served
 from tests.apiserver.discovery.examples import RESOURCES
 from tests.apiserver.discovery.test_openapi_v3 import references
 
@@ -73,13 +73,13 @@ def test_another_encoding_is_not_acceptable(openapi: OpenAPIV2) -> None:
     assert (answer.status, answer.body) == (406, b"")
 
 
-def test_what_the_client_has_is_not_sent_again(openapi: OpenAPIV2) -> None:
+def test_a_matching_entity_tag_is_a_304(openapi: OpenAPIV2) -> None:
     etag = openapi.answer(accept=ASKED_FOR).headers["ETag"]
     answer = openapi.answer(accept=ASKED_FOR, if_none_match=etag)
     assert (answer.status, answer.body) == (304, b"")
 
 
-def test_the_protobuf_runtime_is_imported_by_the_first_who_needs_it() -> None:
+def test_the_protobuf_runtime_is_imported_when_it_is_needed() -> None:
     script = """
 import sys
 from tests.apiserver.discovery.examples import discovery

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from tests.apiserver.discovery.examples import RESOURCES
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -210,7 +210,7 @@ def test_every_failure_is_a_status(openapi: OpenAPIV3) -> None:
                 assert failure["$ref"].endswith("meta.v1.Status")
 
 
-def test_without_a_hash_nothing_is_said_about_caching(openapi: OpenAPIV3) -> None:
+def test_without_a_hash_there_is_no_cache_control(openapi: OpenAPIV3) -> None:
     answer = answered(openapi)
     assert answer.status == 200
     assert answer.body == document(openapi).body
@@ -236,7 +236,7 @@ def test_a_wrong_hash_is_sent_to_the_right_one(openapi: OpenAPIV3) -> None:
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', "*"])
-def test_what_the_client_has_is_not_sent_again(openapi: OpenAPIV3, form: str) -> None:
+def test_a_matching_entity_tag_is_a_304(openapi: OpenAPIV3, form: str) -> None:
     etag = document(openapi).etag
     answer = answered(openapi, if_none_match=form.format(etag))
     assert (answer.status, answer.body) == (304, b"")
@@ -247,7 +247,7 @@ def test_another_tag_is_answered_in_full(openapi: OpenAPIV3) -> None:
     assert answered(openapi, if_none_match='"other"').status == 200
 
 
-def test_what_is_not_there_is_none_and_what_is_not_json_not_acceptable(openapi: OpenAPIV3) -> None:
+def test_an_unknown_document_is_none_and_other_than_json_not_acceptable(openapi: OpenAPIV3) -> None:
     assert openapi.answer("apis/nope/v1", now=NOW) is None
     protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
     assert answered(openapi, accept=protobuf).status == 406

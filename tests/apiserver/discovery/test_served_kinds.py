@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from clusterregistry.apiserver.discovery.contents import Served
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.registry.cluster import cluster_resource
 
@@ -71,7 +71,7 @@ def test_roles_and_bindings_are_published_as_recorded() -> None:
         assert comparable(published[name]) == comparable(recorded), name
 
 
-def test_what_describes_a_struct_stands_once() -> None:
+def test_each_struct_is_described_once() -> None:
     """At the field where there is one, else at the struct: `kubectl explain` shows both, one after the other."""
     schemas = rbac_schemas()
     role = schemas["io.k8s.api.rbac.v1.ClusterRole"]["properties"]

@@ -1,8 +1,19 @@
+"""Paths, methods and queries as kube-apiserver reads them."""
+
 from __future__ import annotations
 
-import pytest
+from urllib.parse import quote
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterregistry.apimachinery.meta.errors import APIError
+from clusterregistry.apiserver.endpoints import request_info
+from clusterregistry.apiserver.endpoints.options import list_options
 from clusterregistry.apiserver.endpoints.request_info import parse, parse_bool
+from clusterregistry.apiserver.http.request import Query
+from tests.apiserver.api.objects import CLUSTERS
 
 GROUP = "/apis/example.com/v1"
 
@@ -86,3 +97,29 @@ def test_true(value: str) -> None:
 @pytest.mark.parametrize("value", ["false", "0", "False", "FALSE", None])
 def test_false(value: str | None) -> None:
     assert not parse_bool(value)
+
+
+_PIECES = st.sampled_from(["metadata.name=mine", "metadata.name!=x", ",", ";", "%", "%zz", "&", "=", "fieldSelector="])
+
+
+@given(st.lists(_PIECES, max_size=6))
+def test_the_authorized_name_is_the_selected_name(pieces: list[str]) -> None:
+    query = b"fieldSelector=" + "".join(pieces).encode()
+    info = request_info.parse("DELETE", CLUSTERS, query)
+    try:
+        selected = list_options(Query(query), watch=False).fields.name
+    except APIError:
+        return
+    assert info.name == (selected or "")
+
+
+def test_authorization_and_selection_ignore_a_pair_that_go_would_not_parse() -> None:
+    query = f"fieldSelector={quote('metadata.name=mine')},metadata.name!%3Dx%zz".encode()
+    assert request_info.parse("DELETE", CLUSTERS, query).name == ""
+    assert Query(query).first("fieldSelector") == ""
+
+
+def test_long_paths_are_parsed_and_not_cached() -> None:
+    before = request_info._parse_cached.cache_info().currsize
+    assert request_info.parse("GET", CLUSTERS + "/" + "x" * 5000, b"").name == "x" * 5000
+    assert request_info._parse_cached.cache_info().currsize == before

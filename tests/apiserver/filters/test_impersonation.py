@@ -1,4 +1,4 @@
-"""Acting as somebody else: who may, and who one is then."""
+"""Impersonation: who may impersonate, and which user the request then has."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def refusal(rights: Rights, *headers: tuple[str, str]) -> APIError:
     return raised.value
 
 
-async def test_who_does_not_ask_stays_who_they_are() -> None:
+async def test_a_request_without_headers_keeps_its_user() -> None:
     rights = Rights()
     for headers in [(), (("Impersonate-User", ""),), (("X-Impersonate-User", "jane"), ("Impersonate_User", "jane"))]:
         request = await sent(rights, *headers)
@@ -119,9 +119,7 @@ async def test_all_that_a_user_is_can_be_asked_for() -> None:
         ("system:node:n1", (), ("system:authenticated",)),
     ],
 )
-async def test_the_groups_of_everybody_of_a_kind_are_added(
-    name: str, groups: tuple[str, ...], expected: tuple[str, ...]
-) -> None:
+async def test_implied_groups_are_added(name: str, groups: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """As recorded from kube-apiserver."""
     user = await user_of(("Impersonate-User", name), *(("Impersonate-Group", group) for group in groups))
     assert (user.name, user.groups) == (name, expected)
@@ -212,7 +210,7 @@ async def test_a_service_account_that_is_refused_names_its_namespace() -> None:
         ((("Impersonate-User", ""), ("Impersonate-Uid", "u"), ("Impersonate-Group", "a")), 'uid "u", group "a"'),
     ],
 )
-async def test_more_about_nobody_is_a_bad_request(headers: Headers, what: str) -> None:
+async def test_a_uid_or_groups_without_a_user_name_are_a_bad_request(headers: Headers, what: str) -> None:
     error = await refusal(Rights(), *headers)
     assert (error.code, error.reason) == (400, "BadRequest")
     assert error.status["message"] == f"requested {what} without impersonating a user name"
@@ -228,7 +226,7 @@ async def test_the_first_of_several_names_counts() -> None:
 async def test_names_are_utf_8_and_nothing_else() -> None:
     assert (await user_of(("Impersonate-User", "jürgen"))).name == "jürgen"
     request = BareRequest()
-    request._headers["impersonate-user"] = "\xff"
+    request.headers["impersonate-user"] = "\xff"
     with pytest.raises(APIError) as raised:
         await resolve(impersonation.filter_for(Rights())(_never)(request))
     assert raised.value.code == 400
@@ -238,14 +236,14 @@ async def _never(request: Request) -> Answer:
     raise AssertionError(request)
 
 
-async def test_nobody_further_inwards_sees_the_wish() -> None:
+async def test_the_impersonation_headers_are_dropped() -> None:
     request = await sent(Rights(), ("Accept", "text/plain"), *WISH, ("Impersonate-Extra-K", "2"))
     assert not request.has_any_header(impersonation.HEADERS)
     assert request.headers_beginning("impersonate-") == []
     assert request.header("accept") == "text/plain"
 
 
-def test_an_administrator_can_be_somebody_else(client: Client) -> None:
+def test_an_administrator_may_impersonate_users(client: Client) -> None:
     refused = client.get(CLUSTERS, headers={"Impersonate-User": "viewer"}).refused(403, "Forbidden")
     assert 'User "viewer" cannot list resource "clusters"' in refused["message"]
     client.get(CLUSTERS, headers={"Impersonate-User": "viewer", "Impersonate-Group": "system:masters"}).expect(200)

@@ -8,7 +8,6 @@ import pytest
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import MASTERS, User
-from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import in_flight
@@ -16,22 +15,16 @@ from clusterregistry.apiserver.filters.in_flight import BodyMemory
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, resolve, text_response
 from clusterregistry.apiserver.metrics import RequestMetrics
 from tests.apiserver.http.http_servers import Gate
+from tests.apiserver.server.requests import BareRequest
 
 ANN, BOB, ADMIN = User("ann"), User("bob"), User("admin", groups=(MASTERS,))
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 
 
-class Asked(Request):
-    def __init__(self, method: str, path: str, user: User) -> None:
-        super().__init__(method=method, path=path, query_string=b"", headers={})
-        self.info = request_info.parse(method, path, b"")
-        self.user = user
-
-    async def read_body(self) -> tuple[bytes, bool]:
-        return b"", False
-
-    async def disconnected(self) -> None:
-        """At once."""
+def request_by(user: User, method: str = "GET", path: str = CLUSTERS) -> Request:
+    request = BareRequest(method=method, target=path)
+    request.user = user
+    return request
 
 
 class Server:
@@ -48,7 +41,7 @@ class Server:
         self.handle = wrap(self.gate)
 
     def ask(self, method: str, path: str, user: User) -> asyncio.Task[Answer]:
-        return asyncio.ensure_future(resolve(self.handle(Asked(method, path, user))))
+        return asyncio.ensure_future(resolve(self.handle(request_by(user, method, path))))
 
     def rejected(self, kind: str) -> int:
         return self.metrics.flights[kind].turned_away
@@ -90,7 +83,7 @@ async def test_a_slot_is_released_after_an_error() -> None:
     handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(fail)
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
-            await resolve(handle(Asked("GET", CLUSTERS, ANN)))
+            await resolve(handle(request_by(ANN)))
     assert slots.try_acquire()
 
 
@@ -104,9 +97,9 @@ def test_a_slot_is_released_with_a_response_that_is_known_at_once() -> None:
 
     handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(answer_or_fail)
     for _ in range(3):
-        assert isinstance(handle(Asked("GET", CLUSTERS, ANN)), Response)
+        assert isinstance(handle(request_by(ANN)), Response)
         with pytest.raises(errors.APIError, match="no"):
-            handle(Asked("HEAD", CLUSTERS, ANN))
+            handle(request_by(ANN, "HEAD"))
     assert slots.try_acquire()
 
 
@@ -140,7 +133,7 @@ async def test_a_watch_has_a_slot_only_until_its_stream_begins() -> None:
 
     slots = FairQueue(1)
     handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(watch)
-    await resolve(handle(Asked("GET", CLUSTERS, ANN)))
+    await resolve(handle(request_by(ANN)))
     assert slots.try_acquire()
 
 
@@ -149,7 +142,7 @@ async def test_without_limits_no_request_needs_a_slot() -> None:
         return text_response("here")
 
     handle = in_flight.filter_for(reading=None, writing=None, metrics=RequestMetrics(()))(answer)
-    assert (await resolve(handle(Asked("POST", CLUSTERS, ANN)))).status == 200
+    assert (await resolve(handle(request_by(ANN, "POST")))).status == 200
 
 
 def test_bytes_of_bodies_are_limited_in_all_and_by_user() -> None:

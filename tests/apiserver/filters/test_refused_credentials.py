@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.authn.interface import CredentialRefused
-from clusterregistry.apiserver.filters.authentication import MAX_LINES, RefusedCredentials
+from clusterregistry.apiserver.filters.authentication import MAX_LINES, RefusedCredentialLog
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.server.programs import Program
 
@@ -19,14 +19,14 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.waiting: list[tuple[float, Callable[[], None]]] = []
-        self.log = RefusedCredentials(clock=lambda: self.now, later=self._later)
+        self.log = RefusedCredentialLog(clock=lambda: self.now, later=self._later)
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         self.waiting.append((self.now + seconds, call))
 
     def refuse(self, times: int, *, what: str = "token") -> None:
         for _ in range(times):
-            self.log.note(CredentialRefused(lambda: what), "10.0.0.7")
+            self.log.log(CredentialRefused(lambda: what), "10.0.0.7")
 
     def after(self, seconds: float) -> None:
         self.now += seconds
@@ -36,7 +36,7 @@ class World:
             call()
 
 
-def test_a_refusal_says_what_from_where_and_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_line_has_credential_address_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     World().refuse(1, what="bearer token: the token file does not have it")
     assert caplog.messages == ["refused a bearer token: the token file does not have it, from 10.0.0.7"]
 
@@ -73,10 +73,10 @@ def test_nothing_in_a_description_can_make_a_second_line_or_a_long_one(caplog: p
     assert len(message) < 600
 
 
-def test_what_is_not_logged_is_not_even_described() -> None:
+def test_an_omitted_credential_is_not_described() -> None:
     world, described = World(), []
     for _ in range(100):
-        world.log.note(CredentialRefused(lambda: described.append(1) or "token"), "")  # type: ignore[func-returns-value]
+        world.log.log(CredentialRefused(lambda: described.append(1) or "token"), "")  # type: ignore[func-returns-value]
     assert len(described) == MAX_LINES
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import ssl
 import sys
 from collections.abc import Iterator
@@ -15,8 +13,9 @@ import pytest
 import clusterregistry
 from tests.apiserver.hostcluster.hosts import Host
 from tests.remote_servers import Authority
-from tests.system.e2e.processes import Process, wait_for
+from tools import https
 from tools.ports import free_port
+from tools.processes import Process, wait_for
 
 CLUSTERS = "/apis/clusterregistry.k8s.io/v1alpha1/clusters"
 PROXY = "front-proxy-client"
@@ -51,14 +50,8 @@ class World:
         trust = ssl.create_default_context(cafile=self.data / "ca.crt")
         if proxy:
             trust.load_cert_chain(*proxy.client(PROXY))
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=trust, timeout=30)
-        try:
-            connection.request("GET", path, headers={name.replace("_", "-"): each for name, each in headers.items()})
-            response = connection.getresponse()
-            content = response.read()
-        finally:
-            connection.close()
-        return response.status, json.loads(content) if content.startswith(b"{") else content.decode()
+        answer = https.Server(f"https://127.0.0.1:{self.port}", trust).call("GET", path, **headers)
+        return answer.status, answer.body
 
     def is_ready(self) -> bool:
         try:

@@ -24,23 +24,23 @@ Handler = Callable[[IncomingRequest], Reply]
 
 PATIENCE = 60.0
 SOON = 0.2
-"""Seconds in which what must not happen would have happened."""
+"""Seconds to wait for what must not happen."""
 
 
-class Conversation:
-    """A client that says exactly what a test wants, and nothing else."""
+class RawClient:
+    """A client that sends exactly the bytes of a test."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    def say(self, text: str | bytes) -> None:
+    def send(self, text: str | bytes) -> None:
         self._writer.write(text.encode() if isinstance(text, str) else text)
 
-    async def pour(self, size: int) -> int:
-        """Sends so many bytes, or as many as the server takes, and says how many were left."""
+    async def flood(self, size: int) -> int:
+        """Sends so many bytes, or as many as the server reads; returns how many were left."""
         piece = b"x" * 65536
         while size:
-            self.say(piece[:size])
+            self.send(piece[:size])
             size -= min(size, len(piece))
             try:
                 async with asyncio.timeout(SOON):
@@ -54,7 +54,7 @@ class Conversation:
             return await self._reader.readuntil(end)
 
     async def everything(self) -> bytes:
-        """All that comes until the server closes."""
+        """All bytes until the server closes."""
         received = b""
         async with asyncio.timeout(PATIENCE):
             with contextlib.suppress(ConnectionError):
@@ -63,19 +63,19 @@ class Conversation:
         return received
 
     async def answer(self) -> tuple[bytes, bytes]:
-        """The head and the body of an answer that says its length."""
+        """The head and the body of a response with a length."""
         head = await self.until(b"\r\n\r\n")
         length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
         return head, await self._reader.readexactly(length)
 
-    async def hears_nothing(self) -> bool:
+    async def receives_nothing(self) -> bool:
         try:
             async with asyncio.timeout(SOON):
                 return not await self._reader.read(1)
         except TimeoutError:
             return True
 
-    def leave(self) -> None:
+    def abort(self) -> None:
         self._writer.transport.abort()
 
     async def __aenter__(self) -> Self:
@@ -93,14 +93,14 @@ class Served:
     def __init__(self, server: HttpServer[IncomingRequest], port: int) -> None:
         self.server, self.port = server, port
 
-    async def connect(self) -> Conversation:
-        trusting = contexts()[1]
-        return Conversation(*await asyncio.open_connection("127.0.0.1", self.port, ssl=trusting))
+    async def connect(self) -> RawClient:
+        context = contexts()[1]
+        return RawClient(*await asyncio.open_connection("127.0.0.1", self.port, ssl=context))
 
 
 @functools.cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS for a server, and for those who trust it."""
+    """The TLS contexts of a server and of its clients."""
     now, key = time.time(), certificates.new_key()
     authority = certificates.new_authority(certificates.new_key(), now=now)
     with tempfile.TemporaryDirectory() as directory:
@@ -126,17 +126,17 @@ async def serving(handler: Handler, *, max_connections: int = 100) -> AsyncItera
 
 
 def path(request: IncomingRequest) -> Response:
-    """A handler that answers the path, at once."""
+    """A handler that returns the path, at once."""
     return text_response(request.path)
 
 
 async def body(request: IncomingRequest) -> Answer:
-    """A handler that answers what it was sent."""
+    """A handler that returns the body."""
     return text_response((await request.body()).decode())
 
 
 class Gate:
-    """A handler that answers the path of a request once it is let through."""
+    """A handler that returns the path once the gate is open."""
 
     def __init__(self) -> None:
         self.open, self._arrived = asyncio.Event(), asyncio.Event()
@@ -155,13 +155,13 @@ class Gate:
 
 
 class Endless:
-    """A handler whose answers go on until the client leaves."""
+    """A handler whose streams last until the client disconnects."""
 
     def __init__(self) -> None:
         self.begun, self.left = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, request: IncomingRequest) -> Answer:
-        async def stream(send: object) -> None:  # noqa: ARG001 - it has nothing to say
+        async def stream(send: object) -> None:  # noqa: ARG001 - it sends nothing
             self.begun.set()
             await request.disconnected()
             self.left.set()

@@ -108,7 +108,7 @@ async def test_a_handshake_byte_by_byte_gains_no_time() -> None:
         await places_are_free(served)
 
 
-async def test_what_is_no_handshake_is_ended_at_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_malformed_handshake_is_ended_at_once(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(path) as served:
         with await bare(served) as client:
             await asyncio.get_running_loop().sock_sendall(client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -137,7 +137,7 @@ async def deaf(served: Served) -> AsyncIterator[asyncio.StreamWriter]:
 
 
 @pytest.mark.usefixtures("hurried_answers")
-async def test_who_never_reads_a_large_answer_is_left(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_never_reads_a_large_response_is_aborted(caplog: pytest.LogCaptureFixture) -> None:
     async def large(_: IncomingRequest) -> Answer:
         return Response(200, b"text/plain", (b"x" * MEBIBYTE,) * 64)
 
@@ -147,7 +147,7 @@ async def test_who_never_reads_a_large_answer_is_left(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.usefixtures("hurried_answers")
-async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
+async def test_little_of_an_unread_response_is_in_memory() -> None:
     taken, piece = [0], b"x" * 65536
 
     async def answer(request: IncomingRequest) -> Answer:
@@ -166,22 +166,22 @@ async def test_of_an_answer_that_nobody_reads_little_is_kept() -> None:
     assert taken[0] < 16 * MEBIBYTE  # most of it with the system
 
 
-async def test_the_rest_of_a_body_that_nobody_wants_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_rest_of_an_unread_body_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer(request: IncomingRequest) -> Answer:
         monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
         return path(request)
 
     async with serving(answer) as served, await served.connect() as client:
-        client.say(get("/", "Content-Length: 1000", method="POST") + "x")
+        client.send(get("/", "Content-Length: 1000", method="POST") + "x")
         assert (await client.answer())[0].startswith(b"HTTP/1.1 200")
         assert await client.everything() == b""
 
 
-async def test_a_client_whose_handshake_is_slow_holds_nobody_up() -> None:
+async def test_a_slow_handshake_delays_no_other_client() -> None:
     async with serving(path) as served:
         slow = [await bare(served) for _ in range(50)]
         async with await served.connect() as client:
-            client.say(get("/quick"))
+            client.send(get("/quick"))
             assert (await client.answer())[1] == b"/quick"
         for one in slow:
             one.close()

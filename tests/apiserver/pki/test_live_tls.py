@@ -95,7 +95,7 @@ def test_nothing_new_is_nothing_to_do(folder: Folder, live: LiveTls) -> None:
     assert live.loaded is before
 
 
-def test_a_new_serving_certificate_is_shown_to_those_who_come_next(folder: Folder, live: LiveTls) -> None:
+def test_new_connections_get_the_new_serving_certificate(folder: Folder, live: LiveTls) -> None:
     old = served(live, folder.client())
     folder.write()
     assert served(live, folder.client()) == old
@@ -262,7 +262,7 @@ def nothing() -> None:
     pass
 
 
-async def test_every_change_is_told(folder: Folder, live: LiveTls) -> None:
+async def test_every_change_is_reported(folder: Folder, live: LiveTls) -> None:
     changes = await kept(live, Rounds(nothing, folder.write, nothing, folder.write))
     assert len(changes) == 2
     assert changes[-1] is live.loaded
@@ -315,7 +315,7 @@ async def test_a_renewal_that_fails_is_said_and_tried_again(
     messages = [each.getMessage() for each in caplog.records if each.name == LOGGER]
     assert messages == [
         "certificates could not be renewed: the disk is full. What to do: make room",
-        "certificates could not be looked at",
+        "certificates could not be reloaded",
     ]
 
 

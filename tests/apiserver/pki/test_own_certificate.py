@@ -1,4 +1,4 @@
-"""The operator's own certificate: by what clients are told to verify it."""
+"""The operator's own certificate: the authorities by which clients verify it."""
 
 from __future__ import annotations
 

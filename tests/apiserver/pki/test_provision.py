@@ -13,10 +13,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.authn.x509 import recognise
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
-from clusterregistry.apiserver.pki.provision import ProvisionResult
+from clusterregistry.apiserver.pki.provision import ProvisionResult, serving_names
+from tests.apiserver.pki.own_certificates import own, self_signed
 from tests.apiserver.pki.wants import DAY, NOW, contents, layout_in, wanted
 
 
@@ -163,3 +165,131 @@ def test_behind_a_kube_apiserver_nothing_is_made_beside_the_operators_certificat
     own = OwnCertificate(certificate=tmp_path / "own.crt", key=tmp_path / "own.key")
     assert provision.provision(wanted(tmp_path, administrator=False, server_ca=False, own=own)) == ProvisionResult()
     assert list(tmp_path.iterdir()) == []
+
+
+# Renewal
+
+
+def test_certificates_near_their_end_are_renewed_and_the_keys_stay(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    layout = layout_in(tmp_path)
+    key, ca = layout.serving_key.read_bytes(), layout.ca_certificate.read_bytes()
+    later = NOW + 300 * DAY
+    ensured = provision.provision(wanted(tmp_path), lambda: later)
+    assert [line.rpartition("/")[2] for line in ensured.made] == [
+        "serving.crt (serving certificate, renewed)",
+        "admin.crt (client certificate of the administrator, renewed)",
+    ]
+    assert certificate(layout.serving_certificate).not_valid_after_utc.timestamp() == later + 365 * DAY
+    assert (layout.serving_key.read_bytes(), layout.ca_certificate.read_bytes()) == (key, ca)
+    assert provision.provision(wanted(tmp_path), lambda: later) == ProvisionResult()
+
+
+def test_the_kubeconfig_follows_a_renewed_certificate(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    provision.provision(wanted(tmp_path), lambda: NOW + 300 * DAY)
+    assert provision.refresh_kubeconfig(wanted(tmp_path)).made
+    assert provision.refresh_kubeconfig(wanted(tmp_path)) == ProvisionResult()
+
+
+def test_a_new_address_gets_a_new_serving_certificate_only(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    admin = layout_in(tmp_path).admin_certificate.read_bytes()
+    moved = wanted(tmp_path, names=("localhost", "10.1.2.3", "reg.example.com"))
+    assert len(provision.provision(moved, lambda: NOW).made) == 1
+    assert names_of(layout_in(tmp_path).serving_certificate) == {"localhost", "10.1.2.3", "reg.example.com"}
+    assert layout_in(tmp_path).admin_certificate.read_bytes() == admin
+    assert provision.provision(moved, lambda: NOW) == ProvisionResult()
+
+
+def test_fewer_addresses_are_no_reason_to_renew(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    assert provision.provision(wanted(tmp_path, names=("localhost",)), lambda: NOW) == ProvisionResult()
+
+
+def names_and(*further: str) -> dict[str, tuple[str, ...]]:
+    return {"names": ("localhost", *further), "further_names": further}
+
+
+def test_a_further_name_makes_a_new_serving_certificate_and_so_does_one_less(tmp_path: Path) -> None:
+    layout = layout_in(tmp_path)
+    provision.provision(wanted(tmp_path, names=("localhost",)), lambda: NOW)
+    for further in (("*.example.com",), ("*.example.com", "10.0.0.5"), ("10.0.0.5",), ()):
+        needed = wanted(tmp_path, **names_and(*further))
+        assert len(provision.provision(needed, lambda: NOW).made) == 1
+        assert names_of(layout.serving_certificate) == {"localhost", *further}
+        assert provision.provision(needed, lambda: NOW) == ProvisionResult()
+    layout.record.unlink()
+    assert provision.provision(wanted(tmp_path, **names_and()), lambda: NOW).made == ()
+
+
+def test_no_serving_certificate_is_made_for_an_operator_who_has_one(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path, own=own(self_signed(tmp_path / "own"))), lambda: NOW)
+    layout = layout_in(tmp_path)
+    assert not layout.serving_certificate.exists()
+    assert layout.admin_certificate.exists()
+
+
+def test_a_server_does_not_outlive_its_authority(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    layout = layout_in(tmp_path)
+    end = certificate(layout.ca_certificate).not_valid_after_utc
+    ensured = provision.provision(wanted(tmp_path), lambda: end.timestamp() - 100 * DAY)
+    assert certificate(layout.serving_certificate).not_valid_after_utc == end
+    assert "the CA ends in 100 days" in ensured.warnings[0]
+    with pytest.raises(CertificateError, match="has expired"):
+        provision.provision(wanted(tmp_path), lambda: end.timestamp() + 1)
+
+
+def test_the_kubeconfig_follows_the_address_only_when_asked(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    moved = wanted(tmp_path, server_url="https://127.0.0.1:9443")
+    assert provision.provision(moved, lambda: NOW) == ProvisionResult()
+    assert b":8443" in layout_in(tmp_path).kubeconfig.read_bytes()
+    assert provision.refresh_kubeconfig(moved).made
+    assert b":9443" in layout_in(tmp_path).kubeconfig.read_bytes()
+
+
+def test_an_edited_kubeconfig_is_left_alone(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    path = layout_in(tmp_path).kubeconfig
+    path.write_text(path.read_text() + "# mine\n")
+    edited = path.read_bytes()
+    assert provision.refresh_kubeconfig(wanted(tmp_path)) == ProvisionResult()
+    moved = provision.refresh_kubeconfig(wanted(tmp_path, server_url="https://127.0.0.1:9443"))
+    assert "was edited" in moved.warnings[0]
+    assert path.read_bytes() == edited
+
+
+def test_a_removed_kubeconfig_comes_back(tmp_path: Path) -> None:
+    provision.provision(wanted(tmp_path), lambda: NOW)
+    before = layout_in(tmp_path).kubeconfig.read_bytes()
+    layout_in(tmp_path).kubeconfig.unlink()
+    assert len(provision.provision(wanted(tmp_path), lambda: NOW).made) == 1
+    assert layout_in(tmp_path).kubeconfig.read_bytes() == before
+
+
+# Names of the server
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "more"),
+    [
+        ((), ()),
+        (("127.0.0.1", ""), ()),
+        (("0.0.0.0", "::"), ()),
+        (("10.0.0.1", "Reg.Example.COM"), ("10.0.0.1", "reg.example.com")),
+        (("FD00:0:0::1",), ("fd00::1",)),
+        (("fe80::1%eth0",), ("fe80::1",)),
+        (("not a name", "-x", "a..b", "x" * 64), ()),
+    ],
+)
+def test_a_server_has_the_names_that_lead_to_it(addresses: tuple[str, ...], more: tuple[str, ...]) -> None:
+    assert serving_names(*addresses, host_name="") == LOOPBACK + more
+
+
+def test_the_host_name_is_one_of_them() -> None:
+    assert serving_names(host_name="Box-1") == (*LOOPBACK, "box-1")
+    assert serving_names(host_name="my_box!") == LOOPBACK

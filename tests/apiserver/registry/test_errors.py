@@ -1,4 +1,4 @@
-"""Every storage error has an interpretation, and none of them is a 500."""
+"""Every storage error becomes an API error, and none of them is a 500."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterregistry.apiserver.registry.errors import api_error
+from clusterregistry.apiserver.registry.errors import api_error, watch_error
 from clusterregistry.apiserver.storage import errors as storage_errors
 from clusterregistry.apiserver.storage.errors import StorageError
 
@@ -39,25 +39,28 @@ def test_every_class_has_an_example_here() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_class_has_an_interpretation(name: str) -> None:
+def test_every_class_has_its_api_error(name: str) -> None:
     error, code, reason = EXAMPLES[name]
-    interpreted = api_error(error)
-    assert (interpreted.code, interpreted.reason) == (code, reason)
+    for converted in (api_error(error), watch_error(error)):
+        assert (converted.code, converted.reason) == (code, reason)
 
 
 def test_only_the_base_class_is_left_to_the_default() -> None:
-    """A new class that nobody thought of would be 503: this makes somebody think of it."""
+    """A new class would be 503 without a decision: this test asks for one."""
     source = inspect.getsource(api_error)
     handled = {name for name in EXAMPLES if f"storage_errors.{name}(" in source}
     assert handled >= set(EXAMPLES) - {"StorageError", "StorageUnavailable"}
 
 
-def test_a_client_is_told_not_to_try_again_what_never_fits() -> None:
-    refused = api_error(EXAMPLES["ValueTooLarge"][0])
-    assert refused.retry_after is None
-    assert "the object takes 9 bytes" in str(refused)
-
-
-def test_a_client_is_told_to_try_again() -> None:
+def test_only_errors_that_may_pass_ask_to_try_again() -> None:
+    too_large = api_error(EXAMPLES["ValueTooLarge"][0])
+    assert too_large.retry_after is None
+    assert "the object takes 9 bytes" in str(too_large)
     assert api_error(EXAMPLES["StorageUnavailable"][0]).retry_after == 1
     assert api_error(EXAMPLES["RevisionInFuture"][0]).retry_after == 1
+
+
+def test_a_compacted_revision_is_named_in_a_watch_alone() -> None:
+    compacted = EXAMPLES["RevisionCompacted"][0]
+    assert str(watch_error(compacted)) == "too old resource version: 1 (2)"
+    assert str(api_error(compacted)) == "The resourceVersion for the provided list is too old."

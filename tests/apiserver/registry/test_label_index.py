@@ -24,12 +24,12 @@ from clusterregistry.registry.cluster import cluster_resource
 from tests.apiserver.storage.lagging import Lagging
 
 
-@pytest.fixture(params=["told at once", "told late"])
+@pytest.fixture(params=["sole writer", "several writers"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """On a storage of our own, and on one that others write to."""
+    """On a storage with one writer, and on one whose events come late."""
     backend = await SQLiteStorage.open(tmp_path / "registry.db")
     resource = cluster_resource("off")
-    seen: Storage = backend if request.param == "told at once" else Lagging(backend)
+    seen: Storage = backend if request.param == "sole writer" else Lagging(backend)
     cacher = await Cacher.open(seen, Store(resource, backend, now=str).prefix, present=presented)
     yield Store(resource, cacher, now=str)
     await cacher.close()
@@ -70,7 +70,7 @@ def names(listed: Listed) -> list[str]:
     return [name_of(kv) for kv in listed.items]
 
 
-async def test_the_index_tells_those_that_may_match(store: Store) -> None:
+async def test_the_index_finds_the_objects_that_may_match(store: Store) -> None:
     for name, env in (("c", "prod"), ("a", "prod"), ("b", "dev")):
         revision = await put(store, name, env=env)
     page = await store.labels.page(parse_label_selector("env=prod"), revision=0)
@@ -79,7 +79,7 @@ async def test_the_index_tells_those_that_may_match(store: Store) -> None:
 
 
 @pytest.mark.parametrize("selector", ["", "env", "!env", "env!=prod", "env notin (prod)", "size>1"])
-async def test_it_knows_nothing_of_other_selectors(store: Store, selector: str) -> None:
+async def test_other_selectors_are_not_narrowed(store: Store, selector: str) -> None:
     assert await store.labels.page(parse_label_selector(selector), revision=0) is None
 
 
@@ -128,7 +128,7 @@ async def test_random_histories_look_the_same_through_the_index(store: Store) ->
 
 
 class Held:
-    """Lists that come late: what they tell is what was there when they were asked for."""
+    """Lists that return late with the state of when they were called."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self._list, self.asked, self.go_on = store.storage.list, asyncio.Event(), asyncio.Event()
@@ -158,7 +158,7 @@ async def test_what_changes_while_the_index_is_made_is_in_it(store: Store, monke
     assert names(await selected(store, "env=dev")) == ["a"]
 
 
-async def test_who_comes_while_the_index_is_made_does_without(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_while_the_index_is_made_does_without(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await put(store, "a", env="prod")
     held = Held(store, monkeypatch)
     first = asyncio.create_task(selected(store, "env=prod"))
@@ -168,7 +168,7 @@ async def test_who_comes_while_the_index_is_made_does_without(store: Store, monk
     assert names(await first) == ["a"]
 
 
-async def test_an_index_that_is_given_up_is_made_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_is_cancelled_is_made_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await put(store, "a", env="prod")
     held = Held(store, monkeypatch)
     leaving = asyncio.create_task(selected(store, "env=prod"))
@@ -191,7 +191,7 @@ async def test_the_labels_in_the_index_are_bounded(store: Store) -> None:
     assert len(store.labels.labels) == MOST_LABELS
 
 
-async def test_the_label_that_was_asked_for_last_stays(store: Store) -> None:
+async def test_the_most_recently_used_label_stays(store: Store) -> None:
     await put(store, "a", env="x")
     for number in range(2 * MOST_LABELS):
         await selected(store, "env=x")
@@ -199,7 +199,7 @@ async def test_the_label_that_was_asked_for_last_stays(store: Store) -> None:
     assert "env" in store.labels.labels
 
 
-async def test_pages_by_label_go_on_behind_the_last_object(store: Store) -> None:
+async def test_pages_by_label_continue_after_the_last_object(store: Store) -> None:
     for name, env in zip("abcde", ["prod", "dev", "prod", "prod", "dev"], strict=True):
         await put(store, name, env=env)
     first = await selected(store, "env=prod", limit=2)
@@ -228,7 +228,7 @@ async def test_a_page_after_a_change_is_of_the_same_snapshot(store: Store) -> No
 
 
 async def test_an_index_that_missed_something_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever made it fail: what it had of a deleted object would be listed for ever."""
+    """Else the index would list a deleted object for ever."""
     for name in ("a", "b"):
         await put(store, name, env="prod")
     assert names(await selected(store, "env=prod")) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""One limit for a stored object, whatever stores it."""
+"""One limit for a stored object, on any storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each stored value is looked at before anything relies on it: what is good is served, what is not is refused."""
+"""Each stored value is validated: a good one is served, any other is refused."""
 
 from __future__ import annotations
 
@@ -104,8 +104,7 @@ GOOD = {
     "with spaces": orjson.dumps(CLUSTER, option=orjson.OPT_INDENT_2),
     "in another order": orjson.dumps(dict(reversed(CLUSTER.items()))),
     "with its revision": with_metadata(resourceVersion="3"),
-    "with fields that nobody knows": with_metadata(zone="x", resources={"uid": "y"})[:-1]
-    + b',"extra":{"metadata":{}}}',
+    "with unknown fields": with_metadata(zone="x", resources={"uid": "y"})[:-1] + b',"extra":{"metadata":{}}}',
     "with a key twice": to_stored(copy.deepcopy(CLUSTER))[:-1] + b',"kind":"Cluster"}',
     "with empty labels": with_metadata(labels={}),
 }

@@ -63,7 +63,7 @@ def test_the_status_is_what_the_authorizer_decides(decision: Decision, status: d
         assert ask(SelfSubjectAccessReviews(authorizer), {"resourceAttributes": ATTRIBUTES})["status"] == status
 
 
-def test_the_authorizer_is_asked_for_what_the_question_names() -> None:
+def test_the_attributes_are_those_of_the_review() -> None:
     authorizer = Saying(Decision(Verdict.ALLOW))
     ask(SelfSubjectAccessReviews(authorizer), {"resourceAttributes": {**ATTRIBUTES, "namespace": "ns"}})
     ask(SelfSubjectAccessReviews(authorizer), {"nonResourceAttributes": {"path": "/x", "verb": "post"}})
@@ -83,7 +83,7 @@ def test_the_authorizer_is_asked_for_what_the_question_names() -> None:
     ]
 
 
-def test_somebody_else_is_who_the_question_says_and_nobody_more() -> None:
+def test_a_subject_has_exactly_the_groups_of_the_review() -> None:
     authorizer = Saying(Decision(Verdict.NO_OPINION))
     who = {"user": "eve", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}}
     for spec in (who, {"groups": ["a"]}):
@@ -91,7 +91,7 @@ def test_somebody_else_is_who_the_question_says_and_nobody_more() -> None:
     assert [each.user for each in authorizer.asked] == [User("eve", "7", ("a",), {"k": ("v",)}), User("", "", ("a",))]
 
 
-def test_who_am_i() -> None:
+def test_self_subject_review() -> None:
     review = SelfSubjectReviews(lambda: "2020-01-02T03:04:05Z")
     assert ask(review) == {
         "kind": "SelfSubjectReview",
@@ -146,7 +146,7 @@ def test_the_rules_of_a_user() -> None:
 
 
 @pytest.mark.parametrize(("problems", "told"), [(("a",), "a"), (("a", "b"), "[a, b]")])
-def test_a_list_of_rules_says_what_it_could_not_find_out(problems: tuple[str, ...], told: str) -> None:
+def test_a_list_of_rules_reports_what_is_missing(problems: tuple[str, ...], told: str) -> None:
     review = SelfSubjectRulesReviews(Listing(UserRules(incomplete=True, problems=problems)))
     assert ask(review, {"namespace": "x"})["status"] == {
         "resourceRules": [],

@@ -101,14 +101,14 @@ def test_a_person_gets_an_indented_answer(local: InProcessClient) -> None:
     assert local.post(ACCESS, MAY_I, pretty="true").body.startswith(b'{\n  "kind": "SelfSubjectAccessReview",\n')
 
 
-def test_who_am_i(client: Client) -> None:
+def test_self_subject_review(client: Client) -> None:
     answer = client.post(f"{AUTHENTICATION}/selfsubjectreviews", {}).expect(201)
     assert answer["status"] == {
         "userInfo": {"username": "admin", "uid": "uid-admin", "groups": ["system:masters", "system:authenticated"]}
     }
 
 
-def test_whose_token_is_this(client: Client) -> None:
+def test_token_review(client: Client) -> None:
     answer = client.post(f"{AUTHENTICATION}/tokenreviews", {"spec": {"token": "viewertoken"}}).expect(201)
     assert answer["status"] == {
         "authenticated": True,
@@ -116,7 +116,7 @@ def test_whose_token_is_this(client: Client) -> None:
     }
 
 
-def test_what_may_i_do(client: Client) -> None:
+def test_self_subject_rules_review(client: Client) -> None:
     answer = client.post(f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}).expect(201)
     assert any("/api" in rule["nonResourceURLs"] for rule in answer["status"]["nonResourceRules"])
     assert isinstance(answer["status"]["resourceRules"], list)

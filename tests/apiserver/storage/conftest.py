@@ -14,7 +14,7 @@ from tests.apiserver.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engin
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What is heard of a failed handshake is the loop's affair: that is tested on the loop of the server."""
+    """The errors of a failed handshake depend on the event loop: they are tested on that of the server."""
     if item.path.stem == "test_access":
         return {"uvloop": uvloop.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}
@@ -40,7 +40,7 @@ async def store(engine: Engine) -> Storage:
 
 @pytest.fixture(params=SOLE_WRITERS)
 async def sole_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    """A store that nobody else writes to: what interface.py promises for such a one alone."""
+    """A store without other writers: for what the interface promises of ``sole_writer`` alone."""
     engine = SOLE_WRITERS[request.param](tmp_path)
     yield await engine.open()
     await engine.close()

@@ -45,7 +45,7 @@ class Engine(Protocol):
     async def fail(self) -> None:
         """From now on writes of ``LARGE`` values cannot be taken: the disk is full, the servers are gone."""
 
-    async def mend(self) -> None:
+    async def repair(self) -> None:
         """Ends what ``fail`` began."""
 
 
@@ -64,7 +64,7 @@ SETTLE_SECONDS = 30.0
 
 
 async def settled(store: Storage) -> int:
-    """Returns once the store has seen, and told its subscribers, all that is committed; says which revision that is."""
+    """Returns the current revision once the store has seen it and delivered all events up to it."""
     revision = await store.current_revision()
     async with asyncio.timeout(SETTLE_SECONDS):
         while True:
@@ -90,7 +90,7 @@ class SQLiteEngine:
     async def fail(self) -> None:
         await self._limit_pages(1)  # fewer than there are: the file may not grow, as on a full disk
 
-    async def mend(self) -> None:
+    async def repair(self) -> None:
         await self._limit_pages(1_000_000)
 
     async def _limit_pages(self, most: int) -> None:
@@ -117,8 +117,8 @@ class CachedEngine:
     async def fail(self) -> None:
         await self.inner.fail()
 
-    async def mend(self) -> None:
-        await self.inner.mend()
+    async def repair(self) -> None:
+        await self.inner.repair()
 
     async def _around(self, store: Storage) -> Cacher:
         cacher = await Cacher.open(store, "/", most_events=self._most_events)
@@ -138,7 +138,7 @@ class SharedCachedEngine(CachedEngine):
 
 
 class LaggingEngine(SQLiteEngine):
-    """A store that tells its events late, to any number of those who opened it: what a replica's cache has to bear."""
+    """A store that delivers its events late and can be opened twice: what the cache of a replica has to handle."""
 
     _lagging: Lagging | None = None
 
@@ -147,7 +147,7 @@ class LaggingEngine(SQLiteEngine):
         return self._lagging
 
     async def open_second(self) -> Lagging:
-        # Fed by the first, hence later still: it also hears of what was on its way when it joined.
+        # Fed by the first, hence later still: it also gets the events that were on their way when it was opened.
         assert self._lagging is not None
         return Lagging(self._lagging)
 

@@ -1,4 +1,4 @@
-"""How a client gets into an etcd of a test: certificates and a user, made anew for each cluster."""
+"""Access to the etcd of a test: certificates and a user, created for each cluster."""
 
 from __future__ import annotations
 

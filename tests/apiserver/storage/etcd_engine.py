@@ -1,6 +1,6 @@
 """The engines of the conformance suite that keep everything in a real etcd.
 
-All tests share one server and are told apart by their prefix. Compaction is for the whole of an etcd: a test that has
+All tests share one server, each with its own prefix. Compaction is for the whole of an etcd: a test that has
 compacted takes its server along, and the next one begins a new one.
 """
 
@@ -41,7 +41,7 @@ def settings_for(
 
 
 async def eventually(happens: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    """Returns once something is so that nobody tells of. Raises TimeoutError."""
+    """Polls until a condition is true. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not happens():  # noqa: ASYNC110 - it is about a server or a process, which has no event
             await asyncio.sleep(0.01)
@@ -109,7 +109,7 @@ class EtcdEngine:
     async def fail(self) -> None:
         self._member.pause()
 
-    async def mend(self) -> None:
+    async def repair(self) -> None:
         self._member.resume()
 
     @property

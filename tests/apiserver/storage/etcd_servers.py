@@ -150,7 +150,7 @@ class Member:
         self.process.wait(_END_SECONDS)
 
     def pause(self) -> None:
-        """Freezes the process: its connections stay open, and nobody answers."""
+        """Freezes the process: its connections stay open, without an answer."""
         self.process.send_signal(signal.SIGSTOP)
         # Its threads stop one after the other; this returns when the last one has. An end is left for Popen to see.
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)

@@ -24,7 +24,7 @@ async def write(storage: SQLiteStorage, key: str) -> None:
         count, revision = int(item.value), item.revision
     while True:
         count += 1
-        # Deleting and making anew now and then, since a lost tombstone is as bad as a lost value.
+        # Deletes and creates now and then, since a lost tombstone is as bad as a lost value.
         if count % 10 == 0:
             await storage.delete(key, expected=revision)
             revision = await storage.create(key, b"%d" % count)

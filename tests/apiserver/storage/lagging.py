@@ -23,14 +23,14 @@ DELAY = 0.002
 
 
 class Lagging:
-    """Another store, seen by one of several who write to it: it reads the truth, and hears of it a little later."""
+    """A store as one of several writers sees it: reads are current, and events arrive a little later."""
 
     sole_writer = False
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
         self._seen = RevisionWaiter(inner.revision)
-        self._publisher = Subscriptions()
+        self._subscriptions = Subscriptions()
         self._feed = inner.subscribe("", self._receive)
 
     @property
@@ -78,7 +78,7 @@ class Lagging:
         progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        return self._publisher.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
+        return self._subscriptions.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
         return self._inner.count(prefix)
@@ -98,5 +98,5 @@ class Lagging:
         asyncio.get_running_loop().call_later(DELAY, self._hand_out, events)
 
     def _hand_out(self, events: Sequence[Event]) -> None:
-        self._publisher.publish(events)
+        self._subscriptions.publish(events)
         self._seen.advance(events[-1].revision)

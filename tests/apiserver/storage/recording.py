@@ -1,4 +1,4 @@
-"""What a test keeps for itself, to compare a store with: the writes it made, and the events it was told."""
+"""What a test records to compare a store with: the writes it made, and the events it received."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page, S
 
 
 class Chronicle:
-    """Writes to stores, one write at a time, and keeps what they must be able to tell of it afterwards."""
+    """Writes to stores, one write at a time, and records the states and events that they must return afterwards."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -21,7 +21,7 @@ class Chronicle:
 
     @classmethod
     async def of(cls, store: Storage) -> Chronicle:
-        """For a store that is empty, and that nobody else writes to."""
+        """For an empty store without other writers."""
         return cls(await store.current_revision())
 
     @property
@@ -114,7 +114,7 @@ async def histories(store: Storage, revisions: Sequence[int], *, prefix: str = "
 
 
 async def refusals(reads: Iterable[Awaitable[object]]) -> list[tuple[int, int]]:
-    """What was asked for and the oldest revision kept, as told by each of some reads of the compacted past."""
+    """The requested revision and the oldest one kept, as each of some reads of compacted revisions reports them."""
     outcomes = await asyncio.gather(*reads, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {RevisionCompacted}
     return [(each.requested, each.compacted) for each in outcomes if isinstance(each, RevisionCompacted)]

@@ -40,7 +40,7 @@ class Relay:
             for each in self._open:
                 _shut(each)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         with self._lock:
             self._cut = False
 

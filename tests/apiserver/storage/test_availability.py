@@ -40,7 +40,7 @@ async def failing(engine: Engine) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await engine.mend()
+        await engine.repair()
 
 
 async def test_a_closed_store_says_so(store: Storage) -> None:
@@ -76,7 +76,7 @@ async def test_a_store_without_a_problem_names_none(store: Storage) -> None:
     assert store.problem() == ""
 
 
-async def test_a_write_that_cannot_be_taken_fails_and_is_seen_by_nobody(engine: Engine) -> None:
+async def test_a_write_that_cannot_be_stored_fails_and_is_not_visible(engine: Engine) -> None:
     store = await engine.open()
     received: list[Event] = []
     created = await store.create("/a", b"1")

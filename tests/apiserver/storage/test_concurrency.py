@@ -40,7 +40,7 @@ async def test_of_simultaneous_updates_from_one_revision_one_wins(store: Storage
     )
     (winner,) = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, int)]
     assert await store.get("/a") == KeyValue("/a", b"%d" % winner, created + 1)
-    # Who lost is told what it lost to.
+    # The error of the loser names the winner's revision.
     assert {outcome.actual for outcome in outcomes if isinstance(outcome, RevisionConflict)} == {created + 1}
 
 
@@ -87,7 +87,7 @@ async def test_writes_from_one_caller_get_strictly_increasing_revisions(store: S
     assert revisions == sorted(set(revisions))
 
 
-async def test_writes_submitted_together_keep_their_order_where_nobody_else_writes(sole_store: Storage) -> None:
+async def test_concurrent_writes_of_a_sole_writer_keep_their_order(sole_store: Storage) -> None:
     start = sole_store.revision
     created, updated, deleted = await asyncio.gather(
         sole_store.create("/a", b"1"),
@@ -111,7 +111,7 @@ async def test_an_answered_write_is_read_by_everyone(store: Storage) -> None:
     await asyncio.gather(*(write(n) for n in range(30)))
 
 
-async def test_where_nobody_else_writes_an_answered_write_is_seen_already(sole_store: Storage) -> None:
+async def test_an_acknowledged_write_of_a_sole_writer_is_visible(sole_store: Storage) -> None:
     async def write(n: int) -> None:
         revision = await sole_store.create(f"/{n}", b"")
         assert sole_store.revision >= revision
@@ -228,7 +228,7 @@ async def test_what_one_wrote_another_can_wait_for(pair: Pair) -> None:
     assert [event.revision for event in await second.history("/", after=revision - 1)] == [revision]
 
 
-async def test_one_who_writes_on_what_another_has_changed_is_told(pair: Pair) -> None:
+async def test_a_write_on_a_changed_key_conflicts(pair: Pair) -> None:
     first, second = pair
     created = await first.create("/a", b"1")
     updated = await second.update("/a", b"2", expected=created)
@@ -242,7 +242,7 @@ async def test_one_who_writes_on_what_another_has_changed_is_told(pair: Pair) ->
         await second.update("/a", b"", expected=updated)
 
 
-async def test_two_who_retry_on_conflict_lose_no_increment(pair: Pair) -> None:
+async def test_two_writers_that_retry_on_conflict_lose_no_increment(pair: Pair) -> None:
     await pair[0].create("/counter", b"0")
     done = await asyncio.gather(*(increment(pair[n % 2], "/counter", times=10) for n in range(6)))
     revisions = sorted(revision for each in done for revision in each)
@@ -264,7 +264,7 @@ async def test_subscribers_of_both_see_the_same_log(pair: Pair) -> None:
         assert [event for event in events if event.revision > written.start] == written.events
 
 
-async def test_one_who_joins_amid_writes_has_those_before_and_is_told_those_after(shared_engine: SharedEngine) -> None:
+async def test_a_store_opened_during_writes_has_those_before_and_gets_those_after(shared_engine: SharedEngine) -> None:
     first = await shared_engine.open()
     written = await Chronicle.of(first)
     writing = asyncio.ensure_future(written.scribble(first, writes=120, chance=random.Random(12)))
@@ -278,7 +278,7 @@ async def test_one_who_joins_amid_writes_has_those_before_and_is_told_those_afte
     for store, revision, received in joined:
         await settled(store)
         assert list((await store.list("/")).items) == written.state(written.last)
-        # What it found when it joined is not told again, however late the news of it come.
+        # What it found when it was opened is not delivered again, however late the events arrive.
         assert received == written.history(after=revision)
 
 
@@ -300,7 +300,7 @@ async def test_a_watch_goes_on_with_the_other_without_a_gap(pair: Pair) -> None:
     assert [*seen, *watch.events] == written.events
 
 
-async def test_the_past_that_another_has_compacted_is_told_exactly_or_not_at_all(pair: Pair) -> None:
+async def test_history_compacted_by_another_store_is_exact_or_refused(pair: Pair) -> None:
     first, second = pair
     written = await Chronicle.of(first)
     await written.scribble(first, second, writes=40, chance=random.Random(11))

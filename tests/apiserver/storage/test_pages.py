@@ -13,7 +13,7 @@ from tests.apiserver.storage.recording import Chronicle, fill, keys
 
 
 async def pages(store: Storage, prefix: str, *, limit: int) -> AsyncIterator[Page]:
-    """All of a list as a client reads it: the first page tells the revision of the others."""
+    """All of a list as a client reads it: the other pages are at the revision of the first."""
     page = await store.list(prefix, limit=limit)
     yield page
     while page.remaining:
@@ -100,7 +100,7 @@ async def test_pages_of_many_keys_stay_as_they_were_while_writers_are_at_work(st
     done.set()
     await writing
     shown = {item.key: item.value for item in read}
-    # The first page tells which revision it is; each writer had then made some of its changes, in their order.
+    # At the revision of the first page, each writer had made some of its changes, in their order.
     for n in range(4):
         gone = [name not in shown for name in names[n::4]]
         made = [name + "-new" in shown for name in names[n::4]]

@@ -94,7 +94,7 @@ async def test_a_watch_resumes_exactly_where_it_was(engine: Engine) -> None:
         await written.scribble(store, writes=6, chance=chance)
         await settled(store)
         seen += watch.events
-        # These happen while nobody watches.
+        # These happen without a watch.
         await written.scribble(store, writes=6, chance=chance)
         store = await reopened(engine)
     watch = Watch()
@@ -102,7 +102,7 @@ async def test_a_watch_resumes_exactly_where_it_was(engine: Engine) -> None:
     assert [*seen, *watch.events] == written.events
 
 
-async def test_subscribers_of_the_closed_store_hear_nothing_of_the_new_one(engine: Engine) -> None:
+async def test_subscribers_of_a_closed_store_get_no_events_of_the_new_one(engine: Engine) -> None:
     store = await engine.open()
     received: list[Event] = []
     subscription = store.subscribe("/", received.extend)

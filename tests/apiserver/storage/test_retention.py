@@ -54,7 +54,7 @@ async def oldest(storage: SQLiteStorage) -> int:
     raise AssertionError("a negative revision is always compacted")
 
 
-def test_a_store_that_went_back_is_observed_anew() -> None:
+def test_a_store_with_a_lower_revision_starts_again() -> None:
     """Restored from a backup, it must not be compacted to revisions that it has yet to come to."""
     retention = Retention(seconds=100, most_revisions=1000)
     retention.observe(500, now=0.0)

@@ -1,4 +1,4 @@
-"""Events reach everybody, whatever one of them does with its own."""
+"""Events reach all subscribers, even if one of them raises."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ def event(key: str, revision: int) -> Event:
 def test_a_subscriber_that_raises_is_interrupted_and_the_others_get_all_events(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    publisher, told, received = Subscriptions(), list[str](), list[Event]()
+    subscriptions, reported, received = Subscriptions(), list[str](), list[Event]()
 
     def raises(_: Sequence[Event]) -> None:
         raise ValueError("one that cannot be read")
 
-    publisher.subscribe("/a/", raises, interrupted=lambda: told.append("first"))
-    publisher.subscribe("/a/", received.extend, interrupted=lambda: told.append("second"))
-    publisher.subscribe("/b/", received.extend)
+    subscriptions.subscribe("/a/", raises, interrupted=lambda: reported.append("first"))
+    subscriptions.subscribe("/a/", received.extend, interrupted=lambda: reported.append("second"))
+    subscriptions.subscribe("/b/", received.extend)
     events = [event("/a/1", 5), event("/b/1", 5)]
-    publisher.publish(events)
-    assert told == ["first"]
+    subscriptions.publish(events)
+    assert reported == ["first"]
     assert received == events
     assert "one that cannot be read" in caplog.text
 
 
-def test_one_that_raises_when_it_is_interrupted_keeps_nobody_from_being_told() -> None:
-    publisher, told = Subscriptions(), list[str]()
+def test_a_subscriber_that_raises_on_interruption_does_not_affect_others() -> None:
+    subscriptions, reported = Subscriptions(), list[str]()
 
     def raises(*_: object) -> None:
         raise ValueError
 
-    publisher.subscribe("/", raises, interrupted=raises)
-    publisher.subscribe("/", lambda _: None, interrupted=lambda: told.append("second"))
-    publisher.publish([event("/a", 1)])
-    assert told == []
-    publisher.interrupt()
-    assert told == ["second"]
+    subscriptions.subscribe("/", raises, interrupted=raises)
+    subscriptions.subscribe("/", lambda _: None, interrupted=lambda: reported.append("second"))
+    subscriptions.publish([event("/a", 1)])
+    assert reported == []
+    subscriptions.interrupt()
+    assert reported == ["second"]
 
 
-def test_one_that_has_left_is_told_nothing() -> None:
-    publisher, told = Subscriptions(), list[str]()
-    subscription = publisher.subscribe("/", lambda _: told.append("events"), interrupted=lambda: told.append("gap"))
+def test_a_closed_subscription_gets_nothing() -> None:
+    subscriptions, reported = Subscriptions(), list[str]()
+    subscription = subscriptions.subscribe(
+        "/", lambda _: reported.append("events"), interrupted=lambda: reported.append("gap")
+    )
     subscription.close()
-    publisher.publish([event("/a", 1)])
-    publisher.interrupt()
-    assert told == []
+    subscriptions.publish([event("/a", 1)])
+    subscriptions.interrupt()
+    assert reported == []

@@ -54,18 +54,18 @@ async def test_all_that_exists_is_copied_byte_for_byte(stores: tuple[Storage, St
 
 
 async def test_progress_goes_from_the_first_to_the_last(stores: tuple[Storage, Storage]) -> None:
-    told: list[tuple[int, int]] = []
-    await copy(*stores, merge=False, progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert told[-1] == (10, 10)
-    assert len(told) > 3
+    reported: list[tuple[int, int]] = []
+    await copy(*stores, merge=False, progress=lambda done, total: reported.append((done, total)))
+    assert reported == sorted(reported)
+    assert reported[-1] == (10, 10)
+    assert len(reported) > 3
 
 
 async def test_writes_to_the_source_meanwhile_are_not_copied_by_halves(stores: tuple[Storage, Storage]) -> None:
     source, target = stores
 
     class Moving:
-        """A source to which somebody writes as soon as its first page is read."""
+        """A source to which another process writes as soon as its first page is read."""
 
         async def list(self, prefix: str, **arguments: Any) -> Any:
             page = await source.list(prefix, **arguments)
@@ -143,13 +143,13 @@ async def test_a_merge_adds_what_is_not_there_and_leaves_the_rest_alone(stores: 
 
 
 @pytest.mark.parametrize("value", [VALUES["/group/things/005"], b"another"])
-async def test_a_key_that_somebody_creates_meanwhile_is_not_overwritten(
+async def test_a_key_that_is_created_during_a_copy_is_not_overwritten(
     stores: tuple[Storage, Storage], value: bytes
 ) -> None:
     source, target = stores
 
     class Busy:
-        """A target to which somebody else writes just before we do."""
+        """A target to which another process writes just before the copy does."""
 
         list = target.list
         get = target.get

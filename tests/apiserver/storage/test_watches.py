@@ -38,7 +38,7 @@ async def test_a_key_that_is_made_again_has_no_previous_value(store: Storage) ->
     assert list(await store.history("/", after=deleted)) == received[2:]
 
 
-async def test_events_arrive_before_the_write_returns_where_nobody_else_writes(sole_store: Storage) -> None:
+async def test_events_of_a_sole_writer_arrive_before_the_write_returns(sole_store: Storage) -> None:
     received: list[Event] = []
     sole_store.subscribe("/", received.extend)
 
@@ -167,7 +167,9 @@ async def test_subscribers_may_close_themselves_and_others_and_open_more_while_e
     assert received == {"first": ["/a"], "second": [], "late": ["/b"]}
 
 
-async def test_a_subscriber_that_raises_harms_nobody_else(store: Storage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_subscriber_that_raises_does_not_affect_others(
+    store: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
     received: list[Event] = []
 
     def broken(_: Sequence[Event]) -> None:

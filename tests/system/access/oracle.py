@@ -1,4 +1,4 @@
-"""What should be decided, stated plainly. Imports nothing of the server on purpose: it must not share its mistakes."""
+"""The expected decisions, stated plainly. Imports nothing of the server, so as not to share its mistakes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated
 
 
 @dataclass(frozen=True)
-class Who:
-    """A user by name and groups; ``who()`` and ``stranger()`` make them."""
+class Identity:
+    """A user by name and groups."""
 
     name: str
     groups: frozenset[str]
 
 
-def who(name: str, *groups: str) -> Who:
-    """Somebody who proved to be somebody."""
-    return Who(name, frozenset((*groups, AUTHENTICATED)))
+def identity(name: str, *groups: str) -> Identity:
+    """An authenticated user."""
+    return Identity(name, frozenset((*groups, AUTHENTICATED)))
 
 
-STRANGER = Who("system:anonymous", frozenset((UNAUTHENTICATED,)))
+ANONYMOUS = Identity("system:anonymous", frozenset((UNAUTHENTICATED,)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a request wants: a verb on a resource, or a verb on a path."""
+class Action:
+    """The action of a request: a verb on a resource, or a verb on a path."""
 
     verb: str
     path: str = ""
@@ -40,8 +40,8 @@ class Wish:
     name: str = ""
     namespace: str = ""
 
-    def but(self, verb: str) -> Wish:
-        return Wish(**{**self.__dict__, "verb": verb})
+    def but(self, verb: str) -> Action:
+        return Action(**{**self.__dict__, "verb": verb})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """How the server is set up, and what rights there are."""
+    """The options of the server, and the rights of its users."""
 
     grants: Sequence[Grant] = ()
     filtered: bool = True
@@ -82,31 +82,31 @@ DEFAULTS = (
         [("Group", AUTHENTICATED)],
     ),
 )
-"""What everybody has from the start."""
+"""The default rights of all users."""
 
 
-def may(user: Who, wish: Wish, setup: Setup) -> bool:
+def may(user: Identity, action: Action, setup: Setup) -> bool:
     if "system:masters" in user.groups or setup.mode == "AlwaysAllow":
         return True
-    return setup.mode == "RBAC" and any(_allows(rule, wish) for rule in rules_of(user, setup.grants))
+    return setup.mode == "RBAC" and any(_allows(rule, action) for rule in rules_of(user, setup.grants))
 
 
-def visible(user: Who, wish: Wish, setup: Setup) -> set[str]:
-    """The objects that somebody who may not list or watch sees all the same: those that rules let them get by name."""
-    if not setup.filtered or setup.mode != "RBAC" or wish.verb not in ("list", "watch"):
+def visible(user: Identity, action: Action, setup: Setup) -> set[str]:
+    """The objects in a list or watch of a user who may not list or watch all: those that rules allow to get by name."""
+    if not setup.filtered or setup.mode != "RBAC" or action.verb not in ("list", "watch"):
         return set()
-    if wish.path or wish.subresource or wish.namespace:
+    if action.path or action.subresource or action.namespace:
         return set()
     named = {
         name
         for rule in rules_of(user, setup.grants)
         for name in rule.get("resourceNames", [])
-        if name and _allows(rule, Wish(verb="get", group=wish.group, resource=wish.resource, name=name))
+        if name and _allows(rule, Action(verb="get", group=action.group, resource=action.resource, name=name))
     }
-    return named & {wish.name} if wish.name else named
+    return named & {action.name} if action.name else named
 
 
-def rules_of(user: Who, grants: Iterable[Grant]) -> list[Rule]:
+def rules_of(user: Identity, grants: Iterable[Grant]) -> list[Rule]:
     return [
         rule
         for grant in (*DEFAULTS, *grants)
@@ -115,7 +115,7 @@ def rules_of(user: Who, grants: Iterable[Grant]) -> list[Rule]:
     ]
 
 
-def _is(user: Who, kind: str, name: str) -> bool:
+def _is(user: Identity, kind: str, name: str) -> bool:
     if kind == "User":
         return user.name == name
     if kind == "Group":
@@ -123,25 +123,25 @@ def _is(user: Who, kind: str, name: str) -> bool:
     return user.name == f"system:serviceaccount:{name}"
 
 
-def _allows(rule: Rule, wish: Wish) -> bool:
-    if wish.verb not in rule["verbs"] and "*" not in rule["verbs"]:
+def _allows(rule: Rule, action: Action) -> bool:
+    if action.verb not in rule["verbs"] and "*" not in rule["verbs"]:
         return False
-    if wish.path:
-        return any(_covers(url, wish.path) for url in rule.get("nonResourceURLs", []))
+    if action.path:
+        return any(_covers(url, action.path) for url in rule.get("nonResourceURLs", []))
     groups, resources, names = rule.get("apiGroups", []), rule.get("resources", []), rule.get("resourceNames", [])
-    if wish.group not in groups and "*" not in groups:
+    if action.group not in groups and "*" not in groups:
         return False
-    if names and wish.name not in names:
+    if names and action.name not in names:
         return False
-    return any(_is_resource(each, wish) for each in resources)
+    return any(_is_resource(each, action) for each in resources)
 
 
-def _is_resource(pattern: str, wish: Wish) -> bool:
+def _is_resource(pattern: str, action: Action) -> bool:
     if pattern == "*":
         return True
-    if not wish.subresource:
-        return pattern == wish.resource
-    return pattern in (f"{wish.resource}/{wish.subresource}", f"*/{wish.subresource}")
+    if not action.subresource:
+        return pattern == action.resource
+    return pattern in (f"{action.resource}/{action.subresource}", f"*/{action.subresource}")
 
 
 def _covers(url: str, path: str) -> bool:
@@ -157,47 +157,47 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
-    """A request, what it wants, and what is answered to those who may."""
+class Call:
+    """A request, its action, and the status if that is allowed."""
 
     method: str
     target: str
-    wish: Wish
+    action: Action
     allowed: int = 200
     also: tuple[str, ...] = ()
-    """Verbs that turn out to be needed too."""
+    """Verbs that are needed besides."""
     body: Any = None
     content_type: str = "application/json"
-    dear: bool = False
-    """Whether it takes long to answer: then it is asked once of each user who may."""
+    is_slow: bool = False
+    """Whether the answer takes long: then it is sent once for each user who may."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.target}" + (f" as {self.content_type}" if "patch" in self.content_type else "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
-    """What somebody shows of themselves, and who that makes them; None: nobody, a 401."""
+class Login:
+    """The credentials of a request, and the user that they authenticate; None: a 401."""
 
     label: str
-    user: Who | None
+    user: Identity | None
     headers: tuple[tuple[str, str], ...] = ()
     certificate: str = ""
-    """The name of one of the certificates that there are."""
-    wants_to_be: Who | None = None
-    needs: tuple[Wish, ...] = field(default=())
-    """What the user must be allowed in order to become somebody else."""
+    """The name of a client certificate."""
+    impersonates: Identity | None = None
+    needs: tuple[Action, ...] = field(default=())
+    """The actions that the user must be allowed to impersonate another one."""
 
 
-def expected(state: State, ask: Ask, setup: Setup) -> Expected:
-    user = state.user
-    if user is None or (user == STRANGER and not setup.anonymous):
+def expected(login: Login, call: Call, setup: Setup) -> Expected:
+    user = login.user
+    if user is None or (user == ANONYMOUS and not setup.anonymous):
         return Expected(401)
-    if state.wants_to_be is not None:
-        if not all(may(user, need, setup) for need in state.needs):
+    if login.impersonates is not None:
+        if not all(may(user, need, setup) for need in login.needs):
             return Expected(403)
-        user = state.wants_to_be
-    if may(user, ask.wish, setup):
-        return Expected(ask.allowed if all(may(user, ask.wish.but(verb), setup) for verb in ask.also) else 403)
-    names = visible(user, ask.wish, setup)
-    return Expected(ask.allowed, frozenset(names)) if names else Expected(403)
+        user = login.impersonates
+    if may(user, call.action, setup):
+        return Expected(call.allowed if all(may(user, call.action.but(verb), setup) for verb in call.also) else 403)
+    names = visible(user, call.action, setup)
+    return Expected(call.allowed, frozenset(names)) if names else Expected(403)

@@ -1,4 +1,4 @@
-"""Every kind of rule, and every kind of subject that one can be bound to."""
+"""Every kind of rule, and every kind of subject of a binding."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ SUBJECTS: dict[str, list[tuple[str, str]]] = {
     "a user": [("User", "jane")],
     "a group": [("Group", "devs")],
     "a service account": [("ServiceAccount", "fleet:bot")],
-    "all who are known": [("Group", AUTHENTICATED)],
-    "all who are not": [("Group", UNAUTHENTICATED)],
-    "the stranger": [("User", "system:anonymous")],
+    "all authenticated": [("Group", AUTHENTICATED)],
+    "all unauthenticated": [("Group", UNAUTHENTICATED)],
+    "the anonymous user": [("User", "system:anonymous")],
     "names of the other kind": [("User", "devs"), ("Group", "jane"), ("ServiceAccount", "other:bot")],
     "several": [("User", "paula"), ("User", "jane"), ("Group", "oidc:devs"), ("ServiceAccount", "fleet:bot")],
 }

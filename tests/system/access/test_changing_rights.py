@@ -1,4 +1,4 @@
-"""Rights that change while their user is at work: what was taken away is gone once that is answered."""
+"""Rights that change under load: a right is gone once its removal is answered."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from clusterregistry.apiserver.http.response import StreamResponse, resolve
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
 from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
-from tests.system.access.oracle import Ask, State, Wish
-from tests.system.access.worlds import PATIENCE, Question
+from tests.system.access.oracle import Action, Call, Login
+from tests.system.access.servers import PATIENCE, ChainRequest
 
 NAMES = [f"c{number:02}" for number in range(12)]
 ROUNDS = 6
@@ -35,48 +35,48 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
 
 @dataclass
 class Party:
-    """Users of one server, on its loop. ``now`` counts what has happened: requests that were sent or answered."""
+    """Users of one server, on its loop. ``now`` counts requests that were sent or answered."""
 
     server: InProcess
     now: int = 0
     answered: int = 0
-    """How many of the workers' requests have been answered."""
+    """The answered requests of the workers."""
     done: bool = False
     wrong: list[str] = field(default_factory=list)
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    progress: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, method: str, target: str, body: Any = None, *, token: str = "admintoken") -> tuple[int, Any]:
+    async def call(self, method: str, target: str, body: Any = None, *, token: str = "admintoken") -> tuple[int, Any]:
         media = MERGE_PATCH if method == "PATCH" else "application/json"
-        state = State(label="", user=None, headers=(("Authorization", f"Bearer {token}"),))
-        ask = Ask(method=method, target=target, wish=Wish(verb=""), body=body, content_type=media)
-        answer = await resolve(self.server.server.handler(Question(state, ask, ())))
+        login = Login(label="", user=None, headers=(("Authorization", f"Bearer {token}"),))
+        call = Call(method=method, target=target, action=Action(verb=""), body=body, content_type=media)
+        answer = await resolve(self.server.server.handler(ChainRequest(login, call, ())))
         if isinstance(answer, StreamResponse):  # a watch that is left before it begins
             return answer.status, None
         return answer.status, json.loads(b"".join(answer.body) or b"null")
 
     async def good(self, method: str, target: str, body: Any = None) -> None:
-        status, answered = await self.ask(method, target, body)
+        status, answered = await self.call(method, target, body)
         assert status in (200, 201), answered
 
     def tick(self) -> int:
         self.now += 1
         return self.now
 
-    async def heard_from_workers(self, requests: int = 3 * WORKERS) -> None:
-        """Returns once they have sent and got that many more."""
+    async def workers_answered(self, requests: int = 3 * WORKERS) -> None:
+        """Returns once so many more requests of the workers are answered."""
         until = self.answered + requests
         while self.answered < until:
-            self.heard.clear()
-            await self.heard.wait()
+            self.progress.clear()
+            await self.progress.wait()
 
     async def at_work(self, worker: Callable[[Party, int], Awaitable[None]], change: Awaitable[None]) -> None:
-        """Changes things while workers go on, and ends them."""
+        """Runs ``change`` beside the workers, and ends them."""
 
         async def work(number: int) -> None:
             while not self.done:
                 await worker(self, number)
                 self.answered += 1
-                self.heard.set()
+                self.progress.set()
                 await asyncio.sleep(0)
 
         tasks = [asyncio.create_task(work(number)) for number in range(WORKERS)]
@@ -100,9 +100,9 @@ TAKEN_AWAY: dict[str, tuple[Step, Step]] = {
     ),
     "the role is deleted": (("DELETE", f"{ROLES}/shifting", None), _FILLED),
     "the role's rules go": (("PATCH", f"{ROLES}/shifting", {"rules": []}), _FILLED),
-    "the role's rules are others": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
+    "the role's rules are replaced": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
 }
-"""How to take rights away, and how to give them back."""
+"""How to remove rights, and how to grant them again."""
 
 WORK: list[Step] = [
     ("GET", path_of(NAMES[0]), None),
@@ -114,7 +114,7 @@ WORK: list[Step] = [
 
 @dataclass
 class Change:
-    """Whether rights are there (200), gone (403) or just changing (0), since when."""
+    """Whether rights are granted (200), removed (403) or just changing (0), and since when."""
 
     status: int = 200
     since: int = 0
@@ -128,7 +128,7 @@ def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server:
 
     async def worker(party: Party, number: int) -> None:
         due, since = current.status, current.since
-        status, _ = await party.ask(*WORK[number], token="nobodytoken")
+        status, _ = await party.call(*WORK[number], token="nobodytoken")
         if due and current.since == since:  # nothing changed between question and answer
             checked[due] += 1
             if status != due:
@@ -138,7 +138,7 @@ def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server:
         current.status, current.since = 0, party.tick()
         await party.good(*step)
         current.status, current.since = leads_to, party.tick()
-        await party.heard_from_workers()
+        await party.workers_answered()
 
     async def change() -> None:
         for _ in range(ROUNDS):
@@ -157,7 +157,7 @@ def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server:
 
 @dataclass
 class Era:
-    """What the user may see from the time at which that was asked for, and from its answer on for certain."""
+    """What the user may see: possibly from the time ``asked`` on, and certainly from ``answered`` on."""
 
     visible: frozenset[str] | None
     asked: int
@@ -170,7 +170,7 @@ def _by_names(visible: frozenset[str] | None) -> Step:
 
 
 def _possible(eras: list[Era], sent: int, answered: int) -> list[frozenset[str]]:
-    """All that may have been visible at some time between a question and its answer."""
+    """Everything that may have been visible at some time between a request and its answer."""
     ends = [*(era.answered or answered for era in eras[1:]), answered]
     return [
         frozenset(NAMES) if era.visible is None else era.visible
@@ -191,7 +191,7 @@ def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed:
         for _ in itertools.count():
             sent = party.tick()
             query = f"limit={number + 1}" + (f"&continue={quote(token)}" if token else "")
-            status, answer = await party.ask("GET", f"{CLUSTERS}?{query}", token="nobodytoken")
+            status, answer = await party.call("GET", f"{CLUSTERS}?{query}", token="nobodytoken")
             possible = _possible(eras, sent, party.tick())
             shown = frozenset(item["metadata"]["name"] for item in answer.get("items", ()))
             if status == 403:
@@ -214,7 +214,7 @@ def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed:
             eras.append(Era(chance.choice([some, some, some, frozenset(), None]), party.tick()))
             await party.good(*_by_names(eras[-1].visible))
             eras[-1].answered = party.tick()
-            await party.heard_from_workers(WORKERS)
+            await party.workers_answered(WORKERS)
             # What happens to objects moves the pages of those who go on at an older revision.
             await party.good("PATCH", path_of(chance.choice(NAMES)), {"metadata": {"labels": {"at": str(party.now)}}})
 

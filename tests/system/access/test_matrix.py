@@ -1,4 +1,4 @@
-"""Every state of authentication, every request, every rule: who is let in, who is refused, and who sees what."""
+"""Every login, every request, every rule: what is allowed, what is refused, and which objects are shown."""
 
 from __future__ import annotations
 
@@ -7,79 +7,79 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.access import asks, states
-from tests.system.access.oracle import AUTHENTICATED, UNAUTHENTICATED, Grant, Setup, State, may
+from tests.system.access import calls, logins
+from tests.system.access.oracle import AUTHENTICATED, UNAUTHENTICATED, Grant, Login, Setup, may
 from tests.system.access.policies import RULES, SUBJECTS
-from tests.system.access.worlds import Others, World, running
+from tests.system.access.servers import AccessServer, Externals, running
 
-ASKS, SOME, FEW = asks.every(), asks.brief(2), asks.brief(3)
+CALLS, SOME, FEW = calls.every(), calls.brief(2), calls.brief(3)
 SHOWN = 40
 EVERYBODY = [("Group", AUTHENTICATED), ("Group", UNAUTHENTICATED)]
 ALONE = {"no credentials", "jane's token", "joe's token", "the bot's token", "certificate", "an issuer's token"}
-"""One state for each kind of user: what others say of the same user does not depend on rules."""
+"""One login for each kind of user: rules do not depend on how the user is authenticated."""
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Others]:
-    with Others(tmp_path_factory.mktemp("others")).running() as made:
+def externals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Externals]:
+    with Externals(tmp_path_factory.mktemp("externals")).running() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, others: Others) -> Iterator[World]:
-    with running(tmp_path_factory.mktemp("world"), others, Setup()) as made:
+def access(tmp_path_factory: pytest.TempPathFactory, externals: Externals) -> Iterator[AccessServer]:
+    with running(tmp_path_factory.mktemp("access"), externals, Setup()) as made:
         yield made
 
 
-def settle(world: World, *, at_least: int) -> None:
-    """All differences at once, and a check that the questions were asked."""
-    differences, asked = world.differences, world.asked
-    world.differences, world.asked = [], 0
+def settle(access: AccessServer, *, at_least: int) -> None:
+    """Checks that there are no differences, and that enough requests were sent."""
+    differences, asked = access.differences, access.asked
+    access.differences, access.asked = [], 0
     shown = "\n".join(differences[:SHOWN])
     assert not differences, f"{len(differences)} of {asked} answers are not as expected:\n{shown}"
     assert asked >= at_least
 
 
-def everybody(world: World) -> list[State]:
-    return states.every(world.others.tokens())
+def all_logins(access: AccessServer) -> list[Login]:
+    return logins.every(access.externals.tokens())
 
 
-def users(world: World) -> list[State]:
-    return [state for state in everybody(world) if state.label in ALONE]
+def users(access: AccessServer) -> list[Login]:
+    return [login for login in all_logins(access) if login.label in ALONE]
 
 
-def test_every_request_with_every_rule(world: World) -> None:
+def test_every_request_with_every_rule(access: AccessServer) -> None:
     for label, rules in RULES.items():
-        world.compare(world.grant(Grant(rules, SUBJECTS["several"])), users(world), ASKS, label=label)
-    settle(world, at_least=30_000)
+        access.compare(access.grant(Grant(rules, SUBJECTS["several"])), users(access), CALLS, label=label)
+    settle(access, at_least=30_000)
 
 
-def test_every_state_of_authentication_with_every_rule(world: World) -> None:
+def test_every_login_with_every_rule(access: AccessServer) -> None:
     for label, rules in RULES.items():
-        world.compare(world.grant(Grant(rules, SUBJECTS["several"])), everybody(world), FEW, label=label)
-    settle(world, at_least=20_000)
+        access.compare(access.grant(Grant(rules, SUBJECTS["several"])), all_logins(access), FEW, label=label)
+    settle(access, at_least=20_000)
 
 
 @pytest.mark.parametrize("label", ["none", "all", "get by names"])
-def test_every_state_of_authentication_with_every_request(world: World, label: str) -> None:
-    world.compare(world.grant(Grant(RULES[label], SUBJECTS["several"])), everybody(world), ASKS, label=label)
-    settle(world, at_least=7_000)
+def test_every_login_with_every_request(access: AccessServer, label: str) -> None:
+    access.compare(access.grant(Grant(RULES[label], SUBJECTS["several"])), all_logins(access), CALLS, label=label)
+    settle(access, at_least=7_000)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_every_rule_with_every_subject(world: World, subject: str) -> None:
+def test_every_rule_with_every_subject(access: AccessServer, subject: str) -> None:
     for label, rules in RULES.items():
-        setup = world.grant(Grant(rules, SUBJECTS[subject]))
-        world.compare(setup, users(world), SOME, label=f"{label} for {subject}")
-    settle(world, at_least=4_000)
+        setup = access.grant(Grant(rules, SUBJECTS[subject]))
+        access.compare(setup, users(access), SOME, label=f"{label} for {subject}")
+    settle(access, at_least=4_000)
 
 
-def test_a_webhook_that_is_down_knows_no_token_and_hides_no_certificate(world: World) -> None:
-    whoever = states.down(world.others.tokens())
+def test_a_token_webhook_that_is_down_leaves_certificates_alone(access: AccessServer) -> None:
+    down = logins.down(access.externals.tokens())
     for label in ("all", "reading"):
-        setup = world.grant(Grant(RULES[label], EVERYBODY))
-        world.compare_at_once(setup, whoever, ASKS, label=label)
-    settle(world, at_least=500)
+        setup = access.grant(Grant(RULES[label], EVERYBODY))
+        access.compare_at_once(setup, down, CALLS, label=label)
+    settle(access, at_least=500)
 
 
 @pytest.mark.parametrize(
@@ -91,20 +91,20 @@ def test_a_webhook_that_is_down_knows_no_token_and_hides_no_certificate(world: W
         ("--authorization-mode=AlwaysAllow", Setup(mode="AlwaysAllow", anonymous=False)),
     ],
 )
-def test_a_server_that_is_set_up_otherwise(others: Others, tmp_path: Path, flag: str, setup: Setup) -> None:
-    with running(tmp_path, others, setup, flag) as world:
+def test_a_server_with_other_options(externals: Externals, tmp_path: Path, flag: str, setup: Setup) -> None:
+    with running(tmp_path, externals, setup, flag) as access:
         for label in ("none", "all", "get by names", "list and watch by names"):
-            world.compare(world.grant(Grant(RULES[label], EVERYBODY)), everybody(world), SOME, label=label)
-        settle(world, at_least=4_000)
+            access.compare(access.grant(Grant(RULES[label], EVERYBODY)), all_logins(access), SOME, label=label)
+        settle(access, at_least=4_000)
 
 
-def test_reviews_of_access_answer_as_requests_are_decided(world: World) -> None:
-    """What is shown to those who may not list is not theirs to list: a review says no."""
+def test_reviews_of_access_answer_as_requests_are_decided(access: AccessServer) -> None:
+    """A filtered list is no right to list: a review says no."""
     differences = []
     for label, rules in RULES.items():
-        setup = world.grant(Grant(rules, SUBJECTS["several"]))
-        pairs = [(state.user, ask.wish) for state in users(world) if state.user is not None for ask in SOME]
-        for (user, wish), allowed in zip(pairs, world.reviewed(pairs), strict=True):
-            if allowed != may(user, wish, setup):
-                differences.append(f"{label} | {user.name} | {wish}: {allowed}")
+        setup = access.grant(Grant(rules, SUBJECTS["several"]))
+        pairs = [(login.user, call.action) for login in users(access) if login.user is not None for call in SOME]
+        for (user, action), allowed in zip(pairs, access.reviewed(pairs), strict=True):
+            if allowed != may(user, action, setup):
+                differences.append(f"{label} | {user.name} | {action}: {allowed}")
     assert not differences, "\n".join(differences[:SHOWN])

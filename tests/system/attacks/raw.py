@@ -1,4 +1,4 @@
-"""Requests byte by byte as an attacker writes them."""
+"""Requests as an attacker writes them, byte by byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATUS_LINE = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Reply:
-    """All that came until the server closed."""
+    """All bytes until the server closed."""
 
     received: bytes
 
@@ -30,12 +30,12 @@ class Reply:
 
     @property
     def status(self) -> int:
-        """The status of the only answer."""
+        """The status of the only response."""
         assert len(self.statuses) == 1, self.received[:1000]
         return self.statuses[0]
 
     @property
-    def tells_secret(self) -> bool:
+    def shows_secret(self) -> bool:
         return SECRET.encode() in self.received
 
 
@@ -47,7 +47,7 @@ class Raw:
         self.trust = program.trust()
 
     def send(self, data: bytes, *, seconds: float = 20.0) -> Reply:
-        """Sends bytes as they are and reads to the end; what the server closes early is no error."""
+        """Sends bytes as they are and reads to the end; an early close is no error."""
         received = []
         with self.program.socket(seconds=seconds, trust=self.trust) as connection:
             with contextlib.suppress(OSError):

@@ -151,11 +151,11 @@ LABELS = {
 
 
 @pytest.mark.parametrize("metadata", LABELS.values(), ids=LABELS)
-def test_metadata_beyond_all_measure(raw: Raw, metadata: bytes) -> None:
+def test_metadata_that_is_too_large(raw: Raw, metadata: bytes) -> None:
     assert posted(raw, with_metadata(metadata)) in {400, 422}
 
 
-def test_of_many_mistakes_not_all_are_told(raw: Raw) -> None:
+def test_many_errors_are_reported_in_part(raw: Raw) -> None:
     wrong = with_metadata(LABELS["many that are wrong"])
     reply = raw.ask(DRY, method=b"POST", token=ADMIN_TOKEN, body=wrong)
     assert reply.status == 422
@@ -212,7 +212,7 @@ def test_sixteen_bodies_of_three_megabytes_at_once(raw: Raw, body: bytes, status
     assert grown < 256, f"{grown:.0f} MiB at the peak"
 
 
-def test_uploads_that_never_end_hold_only_what_they_sent(raw: Raw) -> None:
+def test_slow_uploads_take_only_the_memory_of_their_bytes(raw: Raw) -> None:
     """Bodies of unknown length, each just below the limit, all at once."""
     before = raw.program.resident_bytes()
     head = b"POST %b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n" % (DRY, ADMIN_TOKEN.encode())

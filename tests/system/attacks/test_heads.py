@@ -1,4 +1,4 @@
-"""Heads that are large, or small and costly: refused before anybody has worked on them for long."""
+"""Heads that are large, or small and costly, are refused before they take much work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.system.attacks.raw import Raw
 PATH = CLUSTERS.encode()
 MEBIBYTE = 1024 * 1024
 AFFORDABLE = 2.0
-"""Seconds of computing that one head may cost, at the very most; without limits these cost up to four."""
+"""CPU seconds that one head may cost; without limits these cost up to four."""
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ AFFORDABLE = 2.0
     ],
     ids=["two bytes", "all different", "all the same", "groups", "one value", "one name"],
 )
-def test_more_headers_than_anybody_sends_are_refused(raw: Raw, headers: list[bytes]) -> None:
+def test_too_many_headers_are_refused(raw: Raw, headers: list[bytes]) -> None:
     before = raw.program.cpu_seconds()
     assert raw.ask(PATH, headers=headers).statuses in ([431], [])
     assert raw.program.cpu_seconds() - before < AFFORDABLE
@@ -51,7 +51,7 @@ def test_as_many_headers_as_a_proxy_sends_are_taken(raw: Raw) -> None:
     ],
     ids=["parameters", "escapes", "selectors", "sets", "fields", "segments", "escaped path", "dots"],
 )
-def test_a_url_beyond_all_measure_is_refused(raw: Raw, target: bytes) -> None:
+def test_a_url_that_is_too_long_is_refused(raw: Raw, target: bytes) -> None:
     before = raw.program.cpu_seconds()
     assert raw.ask(target, token=ADMIN_TOKEN).statuses in ([414], [])
     assert raw.program.cpu_seconds() - before < AFFORDABLE
@@ -63,7 +63,6 @@ def test_a_long_url_is_no_mistake(raw: Raw, length: int) -> None:
     assert raw.ask(PATH + b"?" + selector, token=ADMIN_TOKEN).status == 200
 
 
-@pytest.mark.parametrize("token", [ADMIN_TOKEN, "", "wrong"])
 @pytest.mark.parametrize(
     "header",
     [
@@ -78,7 +77,8 @@ def test_a_long_url_is_no_mistake(raw: Raw, length: int) -> None:
     ],
     ids=["ranges", "parameters", "quality", "encodings", "tags", "content type", "agent", "cookies"],
 )
-def test_a_long_header_costs_little(raw: Raw, token: str, header: bytes) -> None:
-    before = raw.program.cpu_seconds()
-    assert raw.ask(PATH, token=token, headers=[header]).status in {200, 401, 403, 406}
-    assert raw.program.cpu_seconds() - before < AFFORDABLE
+def test_a_long_header_costs_little(raw: Raw, header: bytes) -> None:
+    for token in (ADMIN_TOKEN, "", "wrong"):
+        before = raw.program.cpu_seconds()
+        assert raw.ask(PATH, token=token, headers=[header]).status in {200, 401, 403, 406}
+        assert raw.program.cpu_seconds() - before < AFFORDABLE

@@ -66,17 +66,17 @@ def status_with(raw: Raw, *values: bytes) -> int:
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value[:40]))
-def test_an_odd_token_is_nobodys(raw: Raw, value: bytes) -> None:
+def test_an_odd_token_authenticates_no_user(raw: Raw, value: bytes) -> None:
     assert status_with(raw, value) == 401
 
 
 @pytest.mark.parametrize("value", NO_TOKEN, ids=lambda value: repr(value[:40]))
-def test_what_is_no_token_leaves_one_anonymous(raw: Raw, value: bytes) -> None:
+def test_a_request_without_a_token_is_anonymous(raw: Raw, value: bytes) -> None:
     assert status_with(raw, value) == 403
 
 
 @pytest.mark.parametrize("value", UNREADABLE, ids=repr)
-def test_what_no_header_may_hold_is_no_request(raw: Raw, value: bytes) -> None:
+def test_a_header_with_control_characters_is_refused(raw: Raw, value: bytes) -> None:
     assert status_with(raw, value) == 400
 
 

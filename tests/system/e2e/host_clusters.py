@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import signal
-import ssl
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,9 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from clusterregistry.apimachinery import certificates
 from clusterregistry.crinit.host.client import Client
 from clusterregistry.crinit.host.kubeconfigs import Access
-from tests.system.e2e.processes import Process
+from tests.remote_servers import Authority
 from tests.system.e2e.real_programs import ETCD, ETCD_PROGRAM, HOST, HOST_PROGRAM, KUBE_APISERVER, host_program
+from tools import https
+from tools.https import Answer
 from tools.ports import free_ports
+from tools.processes import Process
 
 ADMIN, REGISTRY, JANE, NOBODY = "admin-token", "registry-token", "jane-token", "nobody-token"
 _TOKENS = f"""\
@@ -33,41 +32,6 @@ CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authe
 _MADE_LATE = (CONFIGMAP, "/api/v1/namespaces/default")
 """What kube-apiserver makes after it has called itself ready."""
 _MERGE = "application/merge-patch+json"
-
-
-@dataclass(frozen=True)
-class Answered:
-    status: int
-    body: Any
-
-
-class Authority:
-    """An authority and the files of what it signs."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self._directory, self._name = directory, name
-        self._authority = certificates.new_authority(certificates.new_key(), now=time.time())
-        self.pem = certificates.certificate_pem(self._authority.certificate)
-        self.file = self._write(f"{name}-ca.crt", self.pem)
-
-    def client(self, user: str, group: str = "") -> tuple[Path, Path]:
-        key = certificates.new_key()
-        certificate = certificates.client_certificate(self._authority, key, user=user, group=group, now=time.time())
-        return self._write(f"{self._name}-{user}.crt", certificate), self._write(
-            f"{self._name}-{user}.key", certificates.key_pem(key)
-        )
-
-    def serving(self, *names: str) -> tuple[Path, Path]:
-        key = certificates.new_key()
-        certificate = certificates.serving_certificate(self._authority, key, names=names, now=time.time())
-        return self._write(f"{self._name}-serving.crt", certificate), self._write(
-            f"{self._name}-serving.key", certificates.key_pem(key)
-        )
-
-    def _write(self, name: str, content: bytes) -> Path:
-        path = self._directory / name
-        path.write_bytes(content)
-        return path
 
 
 class HostCluster:
@@ -95,7 +59,7 @@ class HostCluster:
     def use_proxy_authority(self, authority: Authority, *also_trusted: Authority) -> None:
         """From the next start on kube-apiserver speaks to its extensions with a certificate of this authority.
 
-        It tells them to trust this authority and the others.
+        They are configured to trust this authority and the others.
         """
         for kept, made in zip(self._proxy_files, authority.client(PROXY_NAME), strict=True):
             kept.write_bytes(made.read_bytes())
@@ -161,7 +125,7 @@ class HostCluster:
         self.apiserver.wait_until(self._is_ready)
 
     def go_away(self) -> None:
-        """At once: asked politely, kube-apiserver would first wait for a minute for those who watch."""
+        """Kills kube-apiserver: on SIGTERM it would first wait for a minute for open watches."""
         self.apiserver.end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -169,27 +133,16 @@ class HostCluster:
         self.start()
 
     def _is_ready(self) -> bool:
-        try:
-            return all(self.call("GET", path).status == 200 for path in ("/readyz", *_MADE_LATE))
-        except OSError:
-            return False
+        server = https.Server(self.url, self.serving.file, ADMIN)
+        return all(server.is_ok(path) for path in ("/readyz", *_MADE_LATE))
 
     @property
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
-    def call(self, method: str, path: str, body: Any = None, *, token: str = ADMIN) -> Answered:
-        trust = ssl.create_default_context(cafile=self.serving.file)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=trust, timeout=30)
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        with contextlib.closing(connection):
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            response = connection.getresponse()
-            content = response.read()
-        try:
-            return Answered(response.status, json.loads(content))
-        except ValueError:
-            return Answered(response.status, content.decode(errors="replace"))
+    def call(self, method: str, path: str, body: Any = None, *, token: str = ADMIN, **headers: str) -> Answer:
+        """The answer, whatever its status."""
+        return https.Server(self.url, self.serving.file, token).call(method, path, body, **headers)
 
     def client(self, token: str) -> Client:
         """A client whose failures are exceptions, where ``call`` answers with a status."""
@@ -202,7 +155,7 @@ class HostCluster:
         return self.admin.call("PATCH", path, body=document, media_type=_MERGE)
 
     def kubeconfig(self, path: Path, token: str = ADMIN) -> Path:
-        """Writes a user's kubeconfig with the context ``host``, and an entry of somebody else."""
+        """Writes a user's kubeconfig with the context ``host``, and an entry of another cluster."""
         document = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.system.e2e.host_clusters import HostCluster
-from tests.system.e2e.processes import PATIENCE
 from tests.system.e2e.real_programs import kubectl
+from tools.processes import PATIENCE
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from tools import programs
 
 WANTED = "E2E"
-"""The environment's name for the wish to run these tests, which take a minute or two."""
+"""The variable that enables these tests, which take a minute or two."""
 
 KUBE_APISERVER = "E2E_KUBE_APISERVER"
 ETCD = "E2E_ETCD"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import http.client
-import json
 import ssl
 import sys
 from pathlib import Path
 from typing import Any, Self
 
 import clusterregistry
-from tests.system.e2e.host_clusters import REGISTRY, Answered, HostCluster
-from tests.system.e2e.processes import Process, wait_for
+from tests.system.e2e.host_clusters import REGISTRY, HostCluster
+from tools import https
+from tools.https import Answer
 from tools.ports import free_port
+from tools.processes import Process, wait_for
 
 NAMESPACE, SERVICE = "clusterregistry", "registry"
 GROUP = "clusterregistry.k8s.io"
@@ -115,26 +115,13 @@ class Registry:
         except OSError:
             return False
 
-    def call(self, path: str, *, token: str = "", client: tuple[Path, Path] | None = None, **headers: str) -> Answered:
-        """Past kube-apiserver, straight to the registry."""
+    def call(self, path: str, *, token: str = "", client: tuple[Path, Path] | None = None, **headers: str) -> Answer:
+        """The answer of the registry itself, without kube-apiserver in front of it."""
         trust = ssl.create_default_context(cafile=self.data / "ca.crt")
         trust.check_hostname = False
         if client:
             trust.load_cert_chain(*client)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=trust, timeout=30)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        if token:
-            named["authorization"] = f"Bearer {token}"
-        try:
-            connection.request("GET", path, headers=named)
-            response = connection.getresponse()
-            content = response.read()
-        finally:
-            connection.close()
-        try:
-            return Answered(response.status, json.loads(content))
-        except ValueError:
-            return Answered(response.status, content.decode(errors="replace"))
+        return https.Server(f"https://127.0.0.1:{self.port}", trust, token).call("GET", path, **headers)
 
 
 def _role(kind: str, name: str) -> dict[str, str]:

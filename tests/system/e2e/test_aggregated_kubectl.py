@@ -24,7 +24,7 @@ def kubectl(request: pytest.FixtureRequest, host: HostCluster, tmp_path: Path) -
 
 @pytest.fixture
 def newest(host: HostCluster, tmp_path: Path) -> Kubectl:
-    """For what the servers decide, whoever asks."""
+    """For what the servers decide, with any kubectl."""
     return Kubectl(KUBECTLS[-1], host, tmp_path)
 
 
@@ -54,7 +54,7 @@ def test_a_watch_goes_through_kube_apiserver(kubectl: Kubectl) -> None:
     with kubectl.lines(JANE, "get", "clusters", "--watch", "--output-watch-events", "--no-headers") as lines:
         events = (line.split() for line in lines if " watched " in line)
         assert next(events)[0] == "ADDED"
-        # Whoever has printed the first event watches from there on.
+        # A kubectl that has printed the first event watches from there on.
         kubectl.must(ADMIN, "delete", "clusters", "watched")
         assert next(events)[0] == "DELETED"
 
@@ -88,5 +88,5 @@ def test_users_may_do_what_their_roles_in_the_host_cluster_say(newest: Kubectl) 
     assert 'User "mallory" cannot list resource "clusters"' in newest.run(NOBODY, "get", "clusters").err
 
 
-def test_somebody_without_a_name_gets_nothing(newest: Kubectl) -> None:
+def test_an_unknown_token_is_refused(newest: Kubectl) -> None:
     assert "You must be logged in to the server" in newest.run("no-such-token", "get", CLUSTERS).err

@@ -1,4 +1,4 @@
-"""What kube-apiserver and others meet who speak to an aggregated registry."""
+"""An aggregated registry, seen by kube-apiserver and by direct clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_tokens_of_the_host_cluster_count(registry: Registry) -> None:
 
 
 @pytest.mark.skew("front-proxy headers", of="aggregated")
-def test_only_a_front_proxy_may_say_whom_it_speaks_for(registry: Registry, host: HostCluster) -> None:
+def test_only_a_front_proxy_may_name_the_user(registry: Registry, host: HostCluster) -> None:
     claims: dict[str, Any] = {"x_remote_user": "root", "x_remote_group": "system:masters"}
     assert registry.call(CLUSTERS, client=host.proxies.client(PROXY_NAME), **claims).status == 200
     assert registry.call(CLUSTERS, **claims).status == 403
@@ -51,7 +51,7 @@ def test_only_a_front_proxy_may_say_whom_it_speaks_for(registry: Registry, host:
     assert registry.call(CLUSTERS, client=host.proxies.client("another-name"), **claims).status == 401
 
 
-def test_everybody_may_ask_whether_the_server_is_well(registry: Registry) -> None:
+def test_the_readiness_checks_are_public(registry: Registry) -> None:
     checks = registry.call("/readyz?verbose").body
     for name in ("authentication-config", "token-review", "access-review"):
         assert f"[+]{name} ok" in checks

@@ -1,9 +1,9 @@
-"""Work on a real registry while it is being harmed, and a judgement on what it answered.
+"""Fault injection: load on a real registry while its processes are killed and paused, and a check of all answers.
 
-``workload`` writes, reads and watches over HTTP and records all of it; a ``nemesis`` does harm meanwhile;
-``checking`` judges the record. None of them knows how the registry stores, how many replicas answer, or what
-the harm is: they get addresses and process ids. ``crashing`` puts them together for one server and ``kill -9``,
-``striking`` for several replicas on an etcd of several members.
+``workload`` writes, reads and watches over HTTP and records all of it; a ``nemesis`` injects faults meanwhile;
+``verdict`` checks the record. None of them knows how the registry stores, how many replicas answer, or what the faults
+are: they get addresses and process ids. ``crash_run`` combines them for one server and ``kill -9``, ``fault_run`` for
+several replicas on an etcd of several members.
 
-The judgement uses nothing but the record. It must not ask the server anything, nor look into its files.
+The check uses nothing but the record: no request to the server, and none of its files.
 """

@@ -85,7 +85,7 @@ class Authorship:
             return
         change, version = self.change_of(operation), operation.outcome.version
         if change is None:
-            self._add(Fault.LOST_WRITE, f"{operation} is in nobody's history")
+            self._add(Fault.LOST_WRITE, f"{operation} is not in the history")
         elif version is not None and version != (change.revision, change.uid, change.value):
             self._add(Fault.WRONG_ANSWER, f"{operation} was answered {version} and made {_shown(change)}")
 

@@ -1,4 +1,4 @@
-"""Those who use the registry: writers, readers and watchers. Each does one thing at a time, and records it.
+"""Clients of the registry: writers, readers and watchers. Each does one thing at a time, and records it.
 
 A client stays with one replica until that fails it, then it goes on to the next, as behind a load balancer. A watcher
 goes on to the next one in any case when its watch ends.
@@ -78,7 +78,7 @@ class Client:
         return outcome
 
     async def _answer(self, intent: Intent) -> Outcome:
-        """With all pages, each from another replica: they are pages of one revision, whoever hands them out."""
+        """With all pages, each from another replica: they are pages of one revision on every replica."""
         outcome = await self._exchange(intent)
         while outcome.result is Result.OK and outcome.more:
             self._leave()
@@ -205,7 +205,7 @@ class Reader:
 
 
 class Watcher:
-    """Watches a selection since a revision, and resumes from the last one that it was told."""
+    """Watches a selection since a revision, and resumes from the last one that it received."""
 
     def __init__(
         self, record: WatchRecord, targets: Sequence[Target], *, rng: random.Random, patience: float = PATIENCE
@@ -214,7 +214,7 @@ class Watcher:
         self._replicas, self._rng = Replicas(targets), rng
         self._patience = patience
         self.last = record.start
-        """The newest revision that it was told."""
+        """The newest revision that it received."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def work(self) -> None:
@@ -227,7 +227,7 @@ class Watcher:
             self._replicas.next()
 
     async def reach(self, revision: int) -> None:
-        """Returns once a change or bookmark of that revision, or of a later one, was told."""
+        """Returns once a change or bookmark of that revision, or of a later one, was received."""
         if self.last < revision:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((revision, future))
@@ -256,7 +256,7 @@ class Watcher:
         self._wake()
 
     def _refused(self, code: int, text: str) -> None:
-        """Who cannot answer now is left for another; any other refusal is a fault, since this is in time."""
+        """A replica that cannot answer now is left for another; any other refusal is a fault."""
         if code < registry_api.FIRST_OF_SERVER and code != registry_api.TOO_MANY:
             self.record.troubles.append(f"watch since {self.last}: {code} {text[:500]}")
         raise LostError(f"the watch was refused: {code}")

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over TLS, as little of it as the workload needs, and plain about what went wrong when.
+"""HTTP/1.1 over TLS, as little of it as the workload needs, with an error for each stage of a request.
 
 Nothing is ever sent twice, and no redirect is followed: a request that got no answer may have taken effect, and only
 the caller can say what that means.
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One replica: where it is, whom to trust for that, and a token that may do everything."""
+    """One replica: its address, the CA to trust, and the token of an administrator."""
 
     url: str
     trust: ssl.SSLContext
@@ -99,7 +99,7 @@ class Connection:
             yield rest
 
     def close(self) -> None:
-        """At once: what is not sent yet is dropped, and the peer's farewell is not waited for."""
+        """Aborts the connection: unsent data is dropped, and the TLS closure of the peer is not awaited."""
         self._writer.transport.abort()
 
     def _send(self, method: str, path: str, *, body: bytes, content_type: str) -> None:

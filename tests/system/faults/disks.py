@@ -1,4 +1,4 @@
-"""A disk that fails when told: for the real server, which does not know that it is tested."""
+"""A disk that fails on demand, for the real server."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class FailingDisk:
         """Whether the one sync that was to fail has done so."""
         return not self._switch.exists()
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         self._switch.unlink(missing_ok=True)

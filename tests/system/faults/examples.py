@@ -1,7 +1,7 @@
 """Short records by hand, for tests of the check: a good one to begin with, and the pieces of bad ones.
 
 The good one: ``x`` creates key ``a`` at revision 11, updates it at 12, patches it at 13 and deletes it at 14, one
-second each from 1.0 on, while two watchers are told all of it at once.
+second each from 1.0 on, while two watchers get all of it at once.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def listing(items: Mapping[str, Version], *, revision: int, begin: float) -> Ope
     return operation(Action.LIST, begin=begin, key="", revision=revision, items=items)
 
 
-def watch(*told: Change | int, name: str = "watcher-0", begin: float = 20.0) -> WatchRecord:
-    """A watcher who was told these, late enough to say nothing about the order of the rest; a number: a bookmark."""
+def watch(*received: Change | int, name: str = "watcher-0", begin: float = 20.0) -> WatchRecord:
+    """A watcher that received these, too late to say anything about the order of the rest; a number is a bookmark."""
     sights = [
         Sight(begin + number, item if isinstance(item, int) else item.revision, None if isinstance(item, int) else item)
-        for number, item in enumerate(told)
+        for number, item in enumerate(received)
     ]
     return WatchRecord(name=name, start=START, sights=sights, connections=1)
 
@@ -93,8 +93,8 @@ def record(
     watches: Iterable[WatchRecord] | None = None,
     initial: Mapping[str, Version] | None = None,
 ) -> Record:
-    """A run in which two watchers were told the changes, or in which others were told something else."""
-    told = tuple(changes)
-    seen = [watch(*told), watch(*told, name="watcher-1")] if watches is None else list(watches)
+    """A run in which two watchers received the changes, or in which others received something else."""
+    events = tuple(changes)
+    seen = [watch(*events), watch(*events, name="watcher-1")] if watches is None else list(watches)
     end = max((sight.revision for each in seen for sight in each.sights), default=START)
     return Record(start=START, initial=initial or {}, operations=list(operations), watches=seen, end=end)

@@ -1,4 +1,4 @@
-"""The ways in which a registry can be wrong that a check tells apart."""
+"""The kinds of violations that a check can find."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 
 class Fault(enum.StrEnum):
-    """Named as a person would name it."""
+    """The values are texts for reports."""
 
     LOST_WRITE = "an acknowledged write is lost"
     PHANTOM = "something appeared that was never written"
-    REFUSED_BUT_DONE = "a write took effect although its client was told that it did not"
+    REFUSED_BUT_DONE = "a write took effect although it was refused"
     APPLIED_TWICE = "a write took effect twice"
     WRONG_ANSWER = "a write was answered with something else than it made"
     LOST_UPDATE = "a write was made on another version than it was based on"
@@ -20,9 +20,9 @@ class Fault(enum.StrEnum):
     WRONG_REFUSAL = "a request was refused for a reason that did not hold"
     REVISION_WENT_BACK = "a revision is not above those seen before the write began"
     GAP = "a watch missed a change"
-    DUPLICATE = "a watch told a change twice"
-    REORDERED = "a watch told changes out of order"
-    DISAGREEMENT = "two watches tell different changes under one revision"
+    DUPLICATE = "a watch had a change twice"
+    REORDERED = "a watch had changes out of order"
+    DISAGREEMENT = "two watches had different changes of one revision"
     TROUBLE = "a client got an answer that it must not get"
     TRACEBACK = "a server met an error that it was not prepared for"
 

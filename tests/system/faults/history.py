@@ -1,4 +1,4 @@
-"""Whether what clients were answered can have happened one after the other: linearizability.
+"""Checks that the answers of all clients are linearizable.
 
 In general that is a search over orders. Here the store says its order: each write that took effect has a revision,
 of the whole store, and a timeline has them all. So every operation has a position, the revision right after which
@@ -43,7 +43,7 @@ def check_operations(
     walk = _Walk(timeline, authorship)
     for moment in sorted(_moments(operations, watches), key=_in_order):
         walk.pass_by(moment)
-    return authorship.violations + walk.violations + walk.deletions_of_nobody()
+    return authorship.violations + walk.violations + walk.unexplained_deletions()
 
 
 class _Moment(NamedTuple):
@@ -67,7 +67,7 @@ def _in_order(moment: _Moment) -> tuple[float, bool]:
 
 
 class _Walk:
-    """Through time, with the highest position that anybody can know of."""
+    """A walk through time, with the highest position that any client can know."""
 
     def __init__(self, timeline: Timeline, authorship: Authorship) -> None:
         self.violations: list[Violation] = []
@@ -87,12 +87,12 @@ class _Walk:
             if position is not None:
                 self._positions[id(moment.what)] = position
 
-    def deletions_of_nobody(self) -> list[Violation]:
+    def unexplained_deletions(self) -> list[Violation]:
         """Deletions that no delete of unknown outcome can have made."""
         violations = []
         for change in self._authorship.unexplained_deletions:
             if not self._open_deletes.explain(change, self._timeline.before(change)):
-                text = f"{change.key} was deleted at revision {change.revision}, and nobody had asked for that"
+                text = f"{change.key} was deleted at revision {change.revision}, and no client had asked for that"
                 violations.append(Violation(Fault.PHANTOM, text))
         return violations
 

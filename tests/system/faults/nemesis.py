@@ -1,6 +1,6 @@
-"""Harm to processes, whatever they are: servers, or members of the store behind them.
+"""Faults of processes: servers, or members of the store behind them.
 
-Nothing here knows what a process does; who gives a victim says how it is started, and when it is up.
+Nothing here knows what a process does; a victim knows how it is started, and when it is up.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Victim(Protocol):
 
 
 class Nemesis(Protocol):
-    """Does harm when told, one thing at a time."""
+    """Injects faults, one at a time."""
 
     async def strike(self) -> str:
-        """Does harm once, and says what. What it leaves undone, ``heal`` undoes."""
+        """Injects one fault, and returns its description. ``heal`` undoes what is left of it."""
 
     async def heal(self) -> None:
         """Brings everything back, so that the system can recover. Idempotent."""
@@ -84,7 +84,7 @@ class Disk(Protocol):
     def fail(self) -> None:
         """From now on it reports errors."""
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Ends that. Idempotent."""
 
 
@@ -105,7 +105,7 @@ class KillingOnFailingDisk:
         return f"had the disk of {self._victim.name} fail and killed it"
 
     async def heal(self) -> None:
-        self._disk.mend()
+        self._disk.repair()
         if self._is_down:
             await self._victim.start()
             self._is_down = False

@@ -49,7 +49,7 @@ class Kind(enum.StrEnum):
 
 
 class Change(NamedTuple):
-    """What a watch tells of one revision. A deletion shows the last value, under the revision of the deletion."""
+    """The event of one revision. A deletion shows the last value, under the revision of the deletion."""
 
     revision: int
     kind: Kind
@@ -212,10 +212,10 @@ class Record:
 
     def lines(self) -> list[str]:
         """Everything in the order of time, for a person who looks for the cause of a violation."""
-        told = [(operation.invoked, f"{operation} {operation.outcome}") for operation in self.operations]
-        told += [(at, f"--- {text}") for at, text in self.notes]
+        lines = [(operation.invoked, f"{operation} {operation.outcome}") for operation in self.operations]
+        lines += [(at, f"--- {text}") for at, text in self.notes]
         for watch in self.watches:
-            told += [
+            lines += [
                 (sight.at, f"{watch.name}: {sight.change or 'BOOKMARK'} {sight.revision}") for sight in watch.sights
             ]
-        return [f"{at:.6f} {text}" for at, text in sorted(told)]
+        return [f"{at:.6f} {text}" for at, text in sorted(lines)]

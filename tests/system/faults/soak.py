@@ -18,10 +18,8 @@ import json
 import os
 import random
 import re
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +29,7 @@ from urllib.parse import quote
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
 from tests.apiserver.storage.etcd_servers import EtcdCluster
 from tests.system.faults.connections import Answer, Connection, LostError, Target, UnreachableError
-from tests.system.faults.reporting import Progress, Say, positive, seed_option
+from tests.system.faults.report import Say, positive, run_command, seed_option
 from tests.system.faults.servers import Server
 
 JSON = "application/json"
@@ -45,7 +43,6 @@ HISTORY, REMEMBERED = 11_000, 4_500
 and field names (4,096 of each): 20 MB and 7 MB with the objects here. The warm-up makes as many."""
 WARM_UP_SHARE = 0.2
 """Of the time: memory that was used at first takes a while to find its place."""
-FAILED = 1
 
 
 # What is measured -----------------------------------------------------------------------------------------------
@@ -425,24 +422,17 @@ def report(engine: str, soaked: Soaked) -> str:
 
 def main() -> int:
     options = _options()
-    directory = Path(tempfile.mkdtemp(prefix="soak-"))
-    say, passed = Progress(), True
-    for engine in options.engine:
-        plan = Plan(
-            engine=engine,
-            seconds=options.minutes * 60,
-            objects=options.objects,
-            rate=options.rate,
-            seed=options.seed,
-        )
-        soaked = asyncio.run(soak(directory / engine, plan, say))
-        say(report(engine, soaked))
-        passed = passed and soaked.passed
-    if passed:
-        shutil.rmtree(directory)
-        return 0
-    say(f"FAILED with seed {options.seed}; logs are in {directory}")
-    return FAILED
+    whole = Plan(seconds=options.minutes * 60, objects=options.objects, rate=options.rate, seed=options.seed)
+
+    async def run(directory: Path, say: Say) -> bool:
+        passed = True
+        for engine in options.engine:
+            soaked = await soak(directory / engine, replace(whole, engine=engine), say)
+            say(report(engine, soaked))
+            passed = passed and soaked.passed
+        return passed
+
+    return run_command("soak", run, seed=options.seed)
 
 
 def _options() -> argparse.Namespace:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.checking import check
 from tests.system.faults.clients import Client
 from tests.system.faults.connections import Answer, Connection, LostError, Target, UnreachableError
 from tests.system.faults.faults import Fault, Violation
@@ -19,6 +18,7 @@ from tests.system.faults.nemesis import kill
 from tests.system.faults.records import Action, Intent, Operation, Outcome, Result, Value, Version
 from tests.system.faults.registry_api import joined, outcome_of
 from tests.system.faults.servers import Server
+from tests.system.faults.verdict import check
 from tests.system.faults.workload import Size, StalledError, Workload
 
 

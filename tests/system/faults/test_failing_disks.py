@@ -51,10 +51,10 @@ def test_a_write_whose_sync_failed_is_not_known_and_nothing_is_served_as_certain
         answer = client.get(path).refused(503, "ServiceUnavailable")
         assert "not known" in answer["message"], path
     assert client.get("/readyz").status == 500
-    # As with an etcd without a majority: whoever asks for what this server remembers gets it.
+    # As with an etcd without a majority: reads from the cache of this server are answered.
     assert names(client.get(CLUSTERS, resourceVersion="0").expect(200)) == ["before"]
     assert client.get(path_of("before"), resourceVersion="0").status == 200
-    disk.mend()
+    disk.repair()
     assert names(client.get(CLUSTERS).expect(200)) == ["before"]
 
 
@@ -63,7 +63,7 @@ def test_when_the_disk_is_mended_the_failed_write_is_gone_for_good(
 ) -> None:
     disk.fail()
     client.post(CLUSTERS, cluster("unclear")).refused(503, "ServiceUnavailable")
-    disk.mend()
+    disk.repair()
     client.get(path_of("unclear")).refused(404, "NotFound")
     assert client.get("/readyz").status == 200
     kill(program)
@@ -76,7 +76,7 @@ def test_a_write_goes_over_a_failed_one_and_makes_everything_certain(
 ) -> None:
     disk.fail()
     client.post(CLUSTERS, cluster("unclear")).refused(503, "ServiceUnavailable")
-    disk.mend()
+    disk.repair()
     client.post(CLUSTERS, cluster("after")).expect(201)
     kill(program)
     with program.start().client() as again:
@@ -104,6 +104,6 @@ def test_what_a_crash_left_is_not_served_before_the_disk_has_it(
     with pytest.raises(AssertionError, match="the server ended with 3"):
         program.start()
     assert "the disk reports an error" in program.logged()
-    disk.mend()
+    disk.repair()
     with program.start().client() as again:
         assert "before" in names(again.get(CLUSTERS).expect(200))

@@ -79,7 +79,7 @@ def scribble(client: InProcessClient, changes: dict[str, bytes | None]) -> None:
         else {"request_put": {"key": etcd._range.key(key), "value": value}}
         for key, value in changes.items()
     ]
-    client.server.run(etcd._endpoints.call("txn", messages.TxnRequest(success=done)))
+    client.server.run(etcd._client.call("txn", messages.TxnRequest(success=done)))
 
 
 def eventually(happens: Callable[[], bool]) -> None:
@@ -126,12 +126,12 @@ def test_a_foreign_value_reaches_no_client_and_what_happened_with_it_does(
         assert f"what is stored under '{CLUSTER_KEYS}overwritten'" in caplog.text
         client.post(CLUSTERS, cluster("later", labels={"env": "prod"})).expect(201)
         for watch in (whole, chosen):
-            told = sorted((event["type"], event["object"]["metadata"]["name"]) for event in watch.take(3))
-            assert told == [("ADDED", "later"), ("DELETED", "deleted"), ("DELETED", "overwritten")]
-    # Whoever resumes from before is told the same.
+            events = sorted((event["type"], event["object"]["metadata"]["name"]) for event in watch.take(3))
+            assert events == [("ADDED", "later"), ("DELETED", "deleted"), ("DELETED", "overwritten")]
+    # A client that resumes from before gets the same events.
     with client.watch(CLUSTERS, resourceVersion=begun) as resumed:
-        told = sorted((event["type"], event["object"]["metadata"]["name"]) for event in resumed.take(3))
-        assert told == [("ADDED", "later"), ("DELETED", "deleted"), ("DELETED", "overwritten")]
+        events = sorted((event["type"], event["object"]["metadata"]["name"]) for event in resumed.take(3))
+        assert events == [("ADDED", "later"), ("DELETED", "deleted"), ("DELETED", "overwritten")]
     second = replica()
     for each in (client, second):
         assert names(each.get(CLUSTERS).expect(200)) == ["kept", "later"]
@@ -232,7 +232,7 @@ def test_a_bad_role_or_binding_keeps_nobody_from_starting(
         each.get(f"{ROLES}/bad").refused(409, "StorageReadError")
         assert "reader" in names(each.get(ROLES).expect(200))
         assert "bad" not in names(each.get(BINDINGS).expect(200))
-    # What was a default role is made anew once it is out of the way.
+    # What was a default role is made again once it is out of the way.
     second.delete(f"{ROLES}/view").expect(200)
     third = replica()
     assert third.get(f"{ROLES}/view").expect(200)["rules"]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.faults.checking import check
 from tests.system.faults.nemesis import Chosen, Killing, OneOf, Pausing, Storm, pause, resume
 from tests.system.faults.servers import Server
+from tests.system.faults.verdict import check
 from tests.system.faults.workload import Size, Workload
 
 PAUSES_FIRST = 0

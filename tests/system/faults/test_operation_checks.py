@@ -1,11 +1,10 @@
-"""The check finds what a registry must not do to those who write and read, and nothing else."""
+"""The check finds every violation in the answers to writes and reads, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tests.system.faults.checking import check
 from tests.system.faults.examples import (
     ADDITION,
     CREATE_IT,
@@ -38,6 +37,7 @@ from tests.system.faults.records import (
     Value,
     Version,
 )
+from tests.system.faults.verdict import check
 
 TOKENS = ("x1", "x2", "x3", "x4", "x5")
 
@@ -150,12 +150,12 @@ def test_a_second_acknowledged_deletion_of_one_object_is_a_lost_write() -> None:
     assert faults(record([*OPERATIONS, operation(Action.DELETE, begin=4.1, uid="uid-1")])) == {Fault.LOST_WRITE}
 
 
-def test_a_change_that_nobody_wrote_is_a_phantom() -> None:
+def test_a_change_without_a_write_is_a_phantom() -> None:
     assert faults(record(OPERATIONS[1:])) == {Fault.PHANTOM}
     assert faults(record(OPERATIONS[:3])) == {Fault.PHANTOM}
 
 
-def test_a_deletion_before_anybody_asked_is_a_phantom() -> None:
+def test_a_deletion_before_its_request_is_a_phantom() -> None:
     seen_gone = read(None, begin=5.0)
     assert faults(record([*OPERATIONS[:3], seen_gone, unknown(Action.DELETE, begin=6.0)])) == {Fault.PHANTOM}
 

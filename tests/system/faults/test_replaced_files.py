@@ -63,9 +63,9 @@ def assert_not_taken(client: Client) -> None:
         assert "was removed or replaced while the server runs; nothing was written" in message
     assert names(client.get(CLUSTERS).expect(200)) == ["n0", "n1", "n2", "n3", "n4"]
     assert client.get("/readyz").status == 500
-    told = client.get("/readyz/storage").body.decode()
-    assert "do not stop the server yet" in told
-    assert "clusterregistry storage backup FILE" in told
+    message = client.get("/readyz/storage").body.decode()
+    assert "do not stop the server yet" in message
+    assert "clusterregistry storage backup FILE" in message
     assert client.get("/livez").status == 200
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.apiserver.api.objects import CLUSTERS, names
 from tests.apiserver.storage.etcd_servers import NEEDS_RESTORE
-from tests.system.faults.checking import check
 from tests.system.faults.connections import Connection, LostError, Target, UnreachableError
 from tests.system.faults.sites import Site
+from tests.system.faults.verdict import check
 from tests.system.faults.workload import Workload
 
 SECONDS = 4.0
@@ -35,7 +35,7 @@ async def test_replicas_keep_their_word_on_an_etcd_that_was_turned_back(tmp_path
         await work(site, seed=2)
         await site.restore(tmp_path / "snapshot")
         await agree(site, saved)
-        # All that clients are told now must fit together again: nothing of what was lost may come back.
+        # All answers from now on must fit together: nothing that was lost may come back.
         await work(site, seed=3)
     assert site.tracebacks() == []
 

@@ -52,7 +52,7 @@ class Timeline:
         return self.state(change.key, change.revision - 1)
 
     def seen_through(self, selection: Selection) -> list[Change]:
-        """What a watch of a selection has to tell: what enters it is added, what leaves it is deleted."""
+        """The events of a watch of a selection: what enters it is added, what leaves it is deleted."""
         if selection is Selection.ALL:
             return self.changes
         seen = (_seen_through(selection, change, self.before(change)) for change in self.changes)

@@ -1,4 +1,4 @@
-"""Eight who write, some who read and some who watch, all at once, for as long as something else goes on.
+"""The load: eight writers, some readers and some watchers at a time, for as long as something else goes on.
 
 Given the addresses of one or more replicas. All choices come from a seed; how they fall together in time does not.
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class StalledError(AssertionError):
-    """A watcher was not told what it should have been, or nobody answered any more; the record says so too."""
+    """A watcher did not get its events, or no replica answered any more; the record has it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Size:
 class Workload:
     """Use it as ``async with workload.running():``; the record is complete after that.
 
-    After an error it ends there, and can still be judged: nothing is then said about what watches told too late.
+    After an error it ends there, and can still be checked: late events are then no violation.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Workload:
 
     @property
     def events(self) -> int:
-        """How many events all watchers together were told so far, bookmarks included."""
+        """How many events all watchers together got so far, bookmarks included."""
         return sum(len(watcher.record.sights) for watcher in self._watchers)
 
     def note(self, text: str) -> None:
@@ -142,7 +142,7 @@ class Workload:
         return [group.create_task(worker.work(stopping)) for worker in workers]
 
     async def _finish(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Makes one last change that everybody must be told, and has one more watcher read the past again."""
+        """Makes one last change that every watcher must get, and has one more watcher read the past again."""
         await self.checkpoint()
         last = await self._in_time(self._last_change(), "a create and a patch")
         self._end = last.revision
@@ -172,9 +172,9 @@ class Workload:
             raise StalledError(trouble) from error
 
     async def _watchers_reach(self, versions: Iterable[Version]) -> None:
-        """Waits until all watchers were told of those that concern them.
+        """Waits until all watchers got those of their selections.
 
-        Revisions without a cluster of theirs, such as that of the list itself, they need not hear of.
+        Revisions without such a cluster, such as that of the list itself, have no event for them.
         """
         known = list(versions)
         for watcher in self._watchers:
@@ -183,13 +183,13 @@ class Workload:
 
     async def _watcher_reaches(self, watcher: Watcher, revision: int) -> None:
         """However long that takes, as long as it gets on."""
-        told = -1
+        last = -1
         while watcher.last < revision:
-            if watcher.last == told:
-                trouble = f"it had not been told of revision {revision} after {CATCH_UP_SECONDS:g} s"
+            if watcher.last == last:
+                trouble = f"it had not got revision {revision} after {CATCH_UP_SECONDS:g} s"
                 watcher.record.troubles.append(trouble)
                 raise StalledError(f"{watcher.record.name}: {trouble}")
-            told = watcher.last
+            last = watcher.last
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_SECONDS):
                     await watcher.reach(revision)

@@ -1,4 +1,4 @@
-"""Measures every path and writes the budgets anew, or shows where the operations of one path are.
+"""Measures every path and writes new budgets, or shows where the operations of one path are.
 
 make budgets
 make budgets ARGS='--show "list as a table"'
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.system.performance import budgets
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 from tests.system.performance.paths import OBJECTS, measured
 from tests.system.performance.servers import fill, serving
 
@@ -27,7 +27,7 @@ def _written(found: dict[str, Operations]) -> None:
     for name, operations in found.items():
         old = before.get(name)
         change = f"{operations.total / old - 1:+.1%}" if old else "new"
-        print(f"{name:20} {operations.total:10,} {change:>8}")  # noqa: T201 - for whoever ran it
+        print(f"{name:20} {operations.total:10,} {change:>8}")  # noqa: T201 - it is a command
 
 
 def main() -> None:

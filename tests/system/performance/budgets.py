@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 
 FILE = Path(__file__).with_name("budgets.toml")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -49,7 +49,7 @@ class RawClient:
         self._socket.close()
 
     def reset(self) -> None:
-        """Ends the connection without a goodbye."""
+        """Resets the connection."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 

@@ -10,8 +10,8 @@ from http.client import HTTPResponse
 
 from tests.apiserver.api.objects import APPLY_PATCH, CLUSTERS, GROUP_VERSION, MERGE_PATCH, path_of
 from tests.system.performance.clients import RawClient
-from tests.system.performance.counting import Operations
 from tests.system.performance.objects import full_cluster, name_of
+from tests.system.performance.operations import Operations
 from tests.system.performance.servers import CountedServer
 
 OBJECTS = 100

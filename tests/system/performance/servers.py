@@ -26,9 +26,9 @@ from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.http.http_servers import contexts
 from tests.product import load
 from tests.system.performance.clients import PATIENCE, RawClient
-from tests.system.performance.counting import Operations, Tracer
-from tests.system.performance.counting import stop as stop_tracing
 from tests.system.performance.objects import full_cluster, name_of
+from tests.system.performance.operations import Operations, Tracer
+from tests.system.performance.operations import stop as stop_tracing
 
 _TURNS = 20
 """Of the loop after an answer has come: what is left to do after it belongs to the request too."""

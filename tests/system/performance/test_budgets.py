@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.performance import budgets
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 from tests.system.performance.paths import OBJECTS, measured
 from tests.system.performance.servers import fill, serving
 

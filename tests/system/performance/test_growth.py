@@ -6,7 +6,7 @@ import pytest
 
 from tests.apiserver.api.objects import CLUSTERS
 from tests.system.performance.conftest import ServerWith
-from tests.system.performance.counting import Operations
+from tests.system.performance.operations import Operations
 from tests.system.performance.paths import OBJECTS as FEW
 from tests.system.performance.paths import TABLE, delivery, reads, steady
 from tests.system.performance.servers import CountedServer
@@ -15,9 +15,9 @@ MANY = 20_000
 MANY_ROWS = 4_000
 FIRST_ROWS = 2_000
 MADE_AT_ONCE = 500
-"""Rows that may be made without a turn for anybody else: it takes ten times as long as to write them."""
+"""Rows that may be made without a turn of the loop: it takes ten times as long as to write them."""
 MOST_AT_ONCE = 2_000
-"""Objects of a list that may be written without a turn for anybody else."""
+"""Objects of a list that may be written without a turn of the loop."""
 
 
 def test_a_get_takes_the_same_among_many_objects_as_among_few(server_with: ServerWith) -> None:

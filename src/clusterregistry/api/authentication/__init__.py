@@ -1,3 +1,3 @@
-"""The API group ``authentication.k8s.io``: questions about who somebody is. Types only."""
+"""The API group ``authentication.k8s.io``: reviews of users and tokens. Types only."""
 
 GROUP = "authentication.k8s.io"

@@ -1,3 +1,3 @@
-"""The API group ``authorization.k8s.io``: questions about who may do what. Types and validation only."""
+"""The API group ``authorization.k8s.io``: reviews of access. Types and validation only."""
 
 GROUP = "authorization.k8s.io"

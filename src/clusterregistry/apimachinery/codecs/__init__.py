@@ -1,8 +1,8 @@
-"""Bytes of a request or an answer to and from wire values: JSON, YAML and protobuf, with kube-apiserver's semantics.
+"""Decodes and encodes wire values as JSON, YAML and protobuf, with kube-apiserver's semantics.
 
 A wire value is made of dict, list, str, int, float, bool and None only. The package is pure: it does no I/O and
-validates nothing beyond the syntax. It knows no kind of object, but for the messages that native kinds are in protobuf
-(``kubernetes_messages``). Whatever the bytes, decoding raises nothing but ``DecodeError``.
+validates nothing beyond the syntax. It knows no kind of object, except for the protobuf messages of native kinds
+(``protobuf_messages``). Decoding raises nothing but ``DecodeError``, whatever the bytes.
 """
 
 from clusterregistry.apimachinery.codecs.decoded import (

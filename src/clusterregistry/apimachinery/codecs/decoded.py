@@ -1,4 +1,4 @@
-"""What every decoder answers with, and the limit that every decoded value keeps."""
+"""The result of every decoder, and the limits of every decoded value."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_DEPTH = 200
-"""Levels of lists and maps. orjson writes no more than 254, and answers wrap objects in a few more; code that
-recurses into a value stays well clear of Python's own limit."""
+"""Levels of lists and maps. orjson encodes 254 at most, and responses wrap objects in a few more; recursive code stays
+far below Python's limit."""
 
 MAX_VALUES = 200_000
 """Values in one document, about. Three megabytes of nothing but empty lists would be a million: seconds of work, and a
-hundred megabytes, for each request that sends them. No object that anybody stores comes near."""
+hundred megabytes, for each request. No real object comes near."""
 
 MAX_STRICT_ERRORS = 100
-"""Repeated or unknown fields that are told of one document, as in sigs.k8s.io/json."""
+"""The most repeated or unknown fields that are reported for one document, as in sigs.k8s.io/json."""
 
 MAX_SHOWN = 4096
-"""Characters of a key or a path that a message shows. A key of one megabyte can have a hundred thousand below it."""
+"""Characters of a key or a path in a message. A key of one megabyte can have a hundred thousand fields below it."""
 
 TOO_MANY_VALUES = f"the document has more than {MAX_VALUES} values"
 
@@ -31,11 +31,11 @@ class DecodeError(Exception):
 
 @dataclass(slots=True)
 class Decoded:
-    """A value and what strict decoding would have refused about it.
+    """A value and the errors of strict decoding.
 
-    ``duplicates`` are the paths of keys that stand twice in one JSON map, in document order; ``strict_errors`` are
-    the texts for warnings or a strict decoding error, whatever the format was. Of both there are MAX_STRICT_ERRORS at
-    most, and none unless decoding was strict.
+    ``duplicates`` are the paths of duplicate keys of a JSON document, in its order; ``strict_errors`` are the texts for
+    warnings or a strict decoding error, in any format. There are MAX_STRICT_ERRORS of both at most, and none unless
+    decoding was strict.
     """
 
     value: Any
@@ -53,7 +53,7 @@ class Decoded:
 
 
 def cut(text: str, limit: int = MAX_SHOWN) -> str:
-    """A text that a client chose, no longer than a message shows it."""
+    """A client's text, cut for a message."""
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 

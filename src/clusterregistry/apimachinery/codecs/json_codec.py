@@ -1,7 +1,7 @@
-"""JSON as sigs.k8s.io/json reads it: the last of two equal keys wins and the first is remembered as a strict error.
+"""JSON as sigs.k8s.io/json reads it: the last of two equal keys wins, and a duplicate key is a strict error.
 
-The fast path costs one orjson decode and one encode. What orjson refuses and kube-apiserver takes (invalid UTF-8,
-lone surrogates) is mended and tried again, so that only bodies that need it pay for it.
+The fast path costs one orjson decode and one encode. Invalid UTF-8 and lone surrogates, which orjson refuses and
+kube-apiserver accepts, are replaced before a second try, so that only such bodies pay for it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from clusterregistry.apimachinery.codecs.decoded import (
 _BACKSLASH = ord("\\")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _UNDECODED_BYTES = re.compile("[\udc80-\udcff]+")
-# It begins with what is found fast, and matches no other escapes: a body of those would take seventy times its size.
+# It begins with a fast prefix, and matches no other escapes: a body of those would take seventy times its size.
 _SURROGATES = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?P<low>\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 )
 _LOW = len(rb"\udc00")
-# A text without an end goes to the end of the body: not to match it would be to try again at each quote in it.
+# An unterminated text matches to the end of the body: else the search would try again at each quote in it.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
 
-# What Go says where the standard library stops with the message on the left.
+# Go's message for each message of the standard library.
 _GO_CONTEXTS = {
     "Expecting value": "looking for beginning of value",
     "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
@@ -54,7 +54,7 @@ _ESCAPED_BY_GO = tuple((character.encode(), b"\\u%04x" % ord(character)) for cha
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A map as it stands in the document, repeated keys included."""
+    """A map of the document with its duplicate keys."""
 
 
 _COMPOUND = frozenset((_Pairs, list))
@@ -71,7 +71,7 @@ def decode(body: bytes, *, strict: bool = True) -> Decoded:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        body = _mended(body)
+        body = _repaired(body)
         value = _loaded(body)
     if _may_be_deep(body) and too_deep(value):
         raise DecodeError("exceeded max depth")
@@ -81,14 +81,14 @@ def decode(body: bytes, *, strict: bool = True) -> Decoded:
 
 
 def count_values(body: bytes, *, most: int) -> int:
-    """How many values a document has, about, counted no further than to know that there are more than ``most``.
+    """The approximate number of values in a document; counting stops once there are more than ``most``.
 
-    What stands within texts does not count, unless it makes no difference.
+    Texts count only where that makes no difference to the result.
     """
     if (found := _separators(body)) <= most:
         return found
     found = at = 0
-    # One by one: to take all texts out of the body at once takes sixty times its size.
+    # One by one: a list of all texts takes sixty times the size of the body.
     for text in _STRING.finditer(body):
         found += _separators(body[at : text.start()])
         if found > most:
@@ -103,7 +103,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_as_go(value: Any) -> bytes:
-    """The same with what HTML trips over escaped, as Go's encoder writes it: for texts that clients compare."""
+    """Like ``encode``, with HTML's special characters escaped as Go's encoder does: for texts that clients compare."""
     encoded = encode(value)
     for character, escaped in _ESCAPED_BY_GO:
         encoded = encoded.replace(character, escaped)
@@ -116,21 +116,21 @@ def encode_pretty(value: Any) -> bytes:
 
 
 def _lost_nothing(body: bytes, encoded: bytes) -> bool:
-    r"""Whether a body says no more than the value that was read from it, which has no key twice.
+    r"""Whether a body has no duplicate keys, known from the body and its decoded and encoded value.
 
-    However it is spaced, it has as many quotes then. A quote within a text counts in both: all write it as ``\"``, but
-    for those who write ``\u0022``, and of those nothing is known.
+    Without duplicates both have the same number of quotes, whatever the spacing. A quote within a text counts in both,
+    unless the client escapes it as ``\u0022``: then the result is False.
     """
     if body.rstrip() == encoded:
         return True
-    # One letter is found in a tenth of the time of two, and most bodies have none of the first.
+    # A search for one byte takes a tenth of the time of two, and most bodies have no backslash.
     return body.count(b'"') == encoded.count(b'"') and (body.find(b"\\") < 0 or body.find(b"\\u") < 0)
 
 
 def _may_be_deep(body: bytes) -> bool:
-    """Whether a document has enough openings, and enough room for their ends, to be nested beyond what is allowed.
+    """Whether a document has enough brackets to be nested beyond MAX_DEPTH.
 
-    To take them away is the fastest way to count them where they are few, and no more are counted than matter.
+    Removing brackets is the fastest way to count a few, and no more than necessary are counted.
     """
     if len(body) <= 2 * MAX_DEPTH:
         return False
@@ -139,24 +139,24 @@ def _may_be_deep(body: bytes) -> bool:
 
 
 def _separators(body: bytes) -> int:
-    """How many values a document may have: a map or list is one for itself, and the commas tell how many are in it."""
+    """The most values that a document can have: one for each map, list and comma."""
     return body.count(b",") + _openings(body)
 
 
 def _openings(body: bytes) -> int:
-    """How many maps and lists a document may have, be they many. Both at once take half the time of two counts."""
+    """The most maps and lists that a document can have. One translate takes half the time of two counts."""
     return len(body) - len(body.translate(None, b"{["))
 
 
-def _mended(body: bytes) -> bytes:
-    """The body with what is no character replaced by U+FFFD, as Go's decoder does."""
-    # As Go does, each byte that fits nowhere becomes one; Python's own "replace" makes one of several.
+def _repaired(body: bytes) -> bytes:
+    """The body with invalid bytes and lone surrogates replaced by U+FFFD, as Go's decoder does."""
+    # As in Go, one for each invalid byte; Python's own "replace" makes one of several.
     text = _UNDECODED_BYTES.sub(lambda found: _REPLACEMENT * len(found[0]), body.decode(errors="surrogateescape"))
     return _SURROGATES.sub(_without_lone_surrogates, text.encode())
 
 
 def _without_lone_surrogates(match: re.Match[bytes]) -> bytes:
-    """A pair as it is. Behind an odd number of backslashes the first is no escape, and its partner is alone."""
+    """Keeps a pair. After an odd number of backslashes the first one is not an escape, and the second is alone."""
     is_escape = _backslashes_before(match.string, match.start()) % 2 == 0
     if match["low"]:
         return match[0] if is_escape else match[0][:-_LOW] + rb"\ufffd"
@@ -190,7 +190,7 @@ def _reason(text: str) -> str:
     found = _NOT_JSON_NUMBERS.search(text)
     if found:
         return f"invalid character {_shown(found[0].lstrip('-')[0])} looking for beginning of value"
-    # Either way the standard library read what no float can hold, or what is nested beyond orjson's limit.
+    # The standard library read a number beyond a float, or a nesting beyond orjson's limit.
     deep = text.count("[") + text.count("{") > MAX_DEPTH
     return "exceeded max depth" if deep else "json: cannot unmarshal number into Go value of type float64"
 
@@ -204,7 +204,7 @@ def _in_go_words(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _shown(character: str) -> str:
-    # Go's scanner sees bytes and shows the one it stumbled over as a character of its own.
+    # Go's scanner reads bytes and shows the wrong one as a character.
     byte = chr(character.encode()[0])
     return "'\\''" if byte == "'" else repr(byte)
 
@@ -232,7 +232,7 @@ def _has_duplicates(text: str) -> bool:
 
 
 _Place = tuple[Any, str | int] | None
-"""Where a value is: the place of what holds it, and its key or index. None is the document."""
+"""The place of a value: the place of its parent, and its key or index. None is the document."""
 
 
 def _duplicate_paths(document: Any) -> list[str]:
@@ -246,7 +246,7 @@ def _duplicate_paths(document: Any) -> list[str]:
 
 
 def _duplicate_places(value: Any, place: _Place) -> Iterator[_Place]:
-    """Of each key that stands twice in one map the second, once."""
+    """The second occurrence of each duplicate key."""
     if isinstance(value, _Pairs):
         counts: dict[str, int] = {}
         for key, child in value:
@@ -263,7 +263,7 @@ def _duplicate_places(value: Any, place: _Place) -> Iterator[_Place]:
 
 
 def _shown_path(place: _Place) -> str:
-    """``spec.a[0].b``: made only for what is told, and cut before it is joined."""
+    """``spec.a[0].b``: made only for reported fields, and cut before it is joined."""
     steps: list[str] = []
     while place is not None:
         place, step = place

@@ -1,4 +1,4 @@
-"""``Accept`` headers: the media ranges that a client takes, in the order in which it wants them."""
+"""``Accept`` headers: the media ranges of a client in the order of its preference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _NO_QUALITY = 0.0
 _MOST_CLAUSES, _MOST_PARAMETERS = 100, 20
-"""What is looked at of a header: anybody can send a megabyte of it, and browsers send less than ten clauses."""
+"""The most clauses and parameters that are read: a client can send a megabyte, and browsers send less than ten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Objects of the kinds of Kubernetes itself, held to their types as Go's JSON decoder holds them.
+"""Converts objects of Kubernetes' own kinds to the form that Go's JSON decoder gives them.
 
-The types are those of the protobuf messages. What a round trip through Go would drop is dropped: null, what is empty,
-and unknown fields, which are reported. ``metadata`` is left to ``apis.meta.object_meta``.
+The types are those of the protobuf messages. Nulls, empty fields and unknown fields are dropped as in Go; unknown
+fields are reported. ``meta.object_meta`` decodes ``metadata``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LISTS = {"ExtraValue"}
 
 
 def conform(obj: Object) -> list[str]:
-    """Brings an object of a known kind into the form that Go would give it, in place; the paths of unknown fields.
+    """Converts an object of a known kind to Go's form, in place, and returns the paths of unknown fields.
 
-    They are in the order of the document. Raises ShapeError for a value that is not of its type.
+    Paths are in the order of the document. Raises ShapeError for a value of a wrong type.
     """
     message = CLASSES[KINDS[obj["apiVersion"], obj["kind"]]]()
     own = {name: value for name, value in obj.items() if name not in _COMMON}

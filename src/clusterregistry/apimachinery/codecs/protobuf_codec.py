@@ -1,7 +1,7 @@
-"""Kubernetes' protobuf: ``application/vnd.kubernetes.protobuf``, for the kinds in ``kubernetes_messages``.
+"""Kubernetes' protobuf: ``application/vnd.kubernetes.protobuf``, for the kinds in ``protobuf_messages``.
 
-A body is four bytes that say what it is, and a message ``Unknown`` that names the kind and holds the object's own
-message. kubectl 1.32 and later sends the kinds of Kubernetes so. Decoding gives the value that JSON would have given.
+A body is four magic bytes and an envelope: a message ``Unknown`` with the kind and the object's own message. kubectl
+1.32 and later sends the kinds of Kubernetes so. Decoding returns the same value as the object's JSON.
 """
 
 from __future__ import annotations
@@ -22,15 +22,66 @@ from clusterregistry.apimachinery.codecs.protobuf_messages import ALWAYS, CLASSE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+
+_UNKNOWN = CLASSES["Unknown"]
+
+
+def decode(body: bytes, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
+    """Decodes a body to the object's JSON value. An envelope without a kind has ``default_type``.
+
+    Raises DecodeError for a malformed body, and for a kind without a protobuf message.
+    """
+    if not body:
+        raise DecodeError("empty data")
+    if not body.startswith(MAGIC):
+        prefix = " ".join(map(str, MAGIC))
+        raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
+    if len(body) == len(MAGIC):
+        raise DecodeError("empty body")
+    envelope = _parsed(_UNKNOWN, body[len(MAGIC) :], "the envelope")
+    if envelope.contentEncoding:
+        raise DecodeError(f"the envelope's content encoding {envelope.contentEncoding!r} is not supported")
+    api_version = envelope.typeMeta.apiVersion or default_type[0]
+    kind = envelope.typeMeta.kind or default_type[1]
+    name = KINDS.get((api_version, kind))
+    if name is None:
+        raise DecodeError(f"no kind {kind!r} of version {api_version!r} is sent as protobuf here")
+    message = _parsed(CLASSES[name], envelope.raw, kind)
+    return Decoded({"kind": kind, "apiVersion": api_version} | from_message(message))
+
+
+def encode(value: dict[str, Any]) -> bytes:
+    """Encodes an object of one of the kinds. Fields without a place in the kind's message are left out."""
+    api_version, kind = value["apiVersion"], value["kind"]
+    message = CLASSES[KINDS[api_version, kind]]()
+    into_message(message, value)
+    envelope = _UNKNOWN(raw=message.SerializeToString(deterministic=True))
+    envelope.typeMeta.apiVersion, envelope.typeMeta.kind = api_version, kind
+    return MAGIC + bytes(envelope.SerializeToString(deterministic=True))
+
+
+def _parsed(cls: Any, data: bytes, what: str) -> Any:
+    try:
+        if has_more_values(data, cls.DESCRIPTOR, MAX_VALUES):
+            raise DecodeError(TOO_MANY_VALUES)
+        return cls.FromString(data)
+    except (MalformedError, ParseError):
+        raise DecodeError(f"the protobuf message of {what} is malformed or cut off") from None
+
+
+# Messages and JSON values
+
 
 def from_message(message: Any) -> dict[str, Any]:
-    """The value that JSON has for a message. Raises DecodeError for a time or a set of fields that is none."""
+    """The JSON value of a message. Raises DecodeError for an invalid time or field set."""
     found = ((field.name, field.read(message)) for field in _fields(message.DESCRIPTOR))
     return {name: value for name, value in found if value is not None}
 
 
 def into_message(message: Any, value: Mapping[str, Any]) -> None:
-    """Fills a message from the value that JSON has for it; what the message has no field for is passed over."""
+    """Fills a message from its JSON value; unknown fields are skipped."""
     for field in _fields(message.DESCRIPTOR):
         given = value.get(field.name)
         if given is not None:
@@ -39,7 +90,7 @@ def into_message(message: Any, value: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """How a field is read from a message (None: JSON leaves it out) and written into one."""
+    """Reads a field from a message (None: absent from JSON) and writes it."""
 
     name: str
     read: Callable[[Any], Any]
@@ -139,13 +190,13 @@ def _of(descriptor: Descriptor) -> tuple[_Load, _Store]:
 
 
 def _read_time(message: Any) -> str | None:
-    """A message without anything in it is Go's zero time, which JSON leaves out."""
+    """An empty message is Go's zero time, which is absent from JSON."""
     if not message.HasField("seconds") and not message.HasField("nanos"):
         return None
     try:
         time = _EPOCH + timedelta(seconds=message.seconds)
     except OverflowError:
-        raise DecodeError(f"{message.seconds} seconds since 1970 is no time that can be told") from None
+        raise DecodeError(f"{message.seconds} seconds since 1970 is out of range for a time") from None
     return time.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
@@ -175,29 +226,31 @@ _PLAIN: Mapping[str, tuple[_Load, _Store]] = {
     "FieldsV1": (_read_field_set, _write_field_set),
     "ExtraValue": (_read_extra, _write_extra),
 }
-"""The messages that are no objects in JSON."""
+"""The messages that are not objects in JSON."""
 
+
+# Counting values before a message is parsed
 
 _LEAST = 2
-"""Bytes that a field takes: its number and its length."""
+"""Bytes of the smallest field: its number and its length."""
 
 _LONGEST_VARINT = 10
 _VARINT, _FIXED64, _DELIMITED, _GROUP, _END_OF_GROUP, _FIXED32 = range(6)
 _FIXED = {_FIXED64: 8, _FIXED32: 4, _GROUP: 0, _END_OF_GROUP: 0}
-"""Bytes behind the number of a field. What is in a group counts like what is around it."""
+"""Bytes after the number of a field. The fields of a group count like those around it."""
 
 _JSON = object()
-"""Stands for a field whose bytes are a JSON document."""
+"""Marks a field with a JSON document."""
 
 
 class MalformedError(Exception):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 def has_more_values(data: bytes, descriptor: Descriptor, limit: int) -> bool:
-    """Whether a message has more values than ``limit``, those of the messages and documents in it included.
+    """Whether a message has more than ``limit`` values, with those of the messages and documents in it.
 
-    Raises MalformedError for what no parser would take; other mistakes are left to the parser.
+    Raises MalformedError for bytes that no parser accepts; the parser finds other errors.
     """
     if len(data) <= _LEAST * limit:
         return False
@@ -217,7 +270,7 @@ def has_more_values(data: bytes, descriptor: Descriptor, limit: int) -> bool:
 def _count_fields(  # noqa: PLR0913 - a place in the data, all but two by keyword
     data: bytes, at: int, *, end: int, below: Mapping[int, Any], most: int, pending: list[tuple[int, int, Any]]
 ) -> int:
-    """The fields of one message; what has to be counted in them is left in ``pending``."""
+    """Counts the fields of one message, and adds nested messages to ``pending``."""
     found = 0
     while at < end and found <= most:
         found += 1
@@ -241,7 +294,7 @@ def _count_fields(  # noqa: PLR0913 - a place in the data, all but two by keywor
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
+    """A number and the position after it."""
     number = 0
     for index in range(_LONGEST_VARINT):
         if at + index >= len(data):
@@ -255,56 +308,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 @cache
 def _below(descriptor: Descriptor) -> Mapping[int, Any]:
-    """What the numbers of fields that hold further values stand for."""
+    """The types of nested messages by field number."""
     if descriptor.name == "FieldsV1":
         return {descriptor.fields_by_name["Raw"].number: _JSON}
     return {field.number: field.message_type for field in descriptor.fields if field.message_type is not None}
-
-
-MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
-MAGIC = b"k8s\x00"
-
-_UNKNOWN = CLASSES["Unknown"]
-
-
-def decode(body: bytes, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
-    """The object of a body as JSON would give it. An envelope without a kind holds ``default_type``.
-
-    Raises DecodeError: for what is no such body, and for a kind that does not travel so.
-    """
-    if not body:
-        raise DecodeError("empty data")
-    if not body.startswith(MAGIC):
-        prefix = " ".join(map(str, MAGIC))
-        raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
-    if len(body) == len(MAGIC):
-        raise DecodeError("empty body")
-    envelope = _parsed(_UNKNOWN, body[len(MAGIC) :], "the envelope")
-    if envelope.contentEncoding:
-        raise DecodeError(f"the envelope's content encoding {envelope.contentEncoding!r} is not supported")
-    api_version = envelope.typeMeta.apiVersion or default_type[0]
-    kind = envelope.typeMeta.kind or default_type[1]
-    name = KINDS.get((api_version, kind))
-    if name is None:
-        raise DecodeError(f"no kind {kind!r} of version {api_version!r} is sent as protobuf here")
-    message = _parsed(CLASSES[name], envelope.raw, kind)
-    return Decoded({"kind": kind, "apiVersion": api_version} | from_message(message))
-
-
-def encode(value: dict[str, Any]) -> bytes:
-    """The body for an object that names one of the kinds. What the kind's message has no field for is left out."""
-    api_version, kind = value["apiVersion"], value["kind"]
-    message = CLASSES[KINDS[api_version, kind]]()
-    into_message(message, value)
-    envelope = _UNKNOWN(raw=message.SerializeToString(deterministic=True))
-    envelope.typeMeta.apiVersion, envelope.typeMeta.kind = api_version, kind
-    return MAGIC + bytes(envelope.SerializeToString(deterministic=True))
-
-
-def _parsed(cls: Any, data: bytes, what: str) -> Any:
-    try:
-        if has_more_values(data, cls.DESCRIPTOR, MAX_VALUES):
-            raise DecodeError(TOO_MANY_VALUES)
-        return cls.FromString(data)
-    except (MalformedError, ParseError):
-        raise DecodeError(f"the protobuf message of {what} is malformed or cut off") from None

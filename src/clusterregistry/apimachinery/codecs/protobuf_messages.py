@@ -1,7 +1,7 @@
-"""The protobuf messages of the Kubernetes kinds that travel so: their fields, and what JSON makes of them.
+"""The protobuf messages of the Kubernetes kinds.
 
-The numbers are those of the ``generated.proto`` of k8s.io/api and k8s.io/apimachinery; the names are those of JSON. Of
-a field that is empty JSON says nothing, but for those in ``ALWAYS``.
+The numbers are those of the ``generated.proto`` of k8s.io/api and k8s.io/apimachinery; the names are those of JSON. An
+empty field is absent from JSON, except for those in ``ALWAYS``.
 """
 
 from __future__ import annotations
@@ -107,4 +107,4 @@ ALWAYS = {
     "Subject": ("kind", "name"),
     "RoleRef": ("apiGroup", "kind", "name"),
 }
-"""The fields without ``omitempty``. Empty lists are left out even so: protobuf cannot tell them from none."""
+"""The fields without ``omitempty``. Empty lists are left out anyway: in protobuf they are absent."""

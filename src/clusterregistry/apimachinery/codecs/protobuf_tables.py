@@ -1,8 +1,8 @@
-"""Protobuf messages from a table of their fields, where all that is needed of an API is a handful of messages.
+"""Makes protobuf messages from a table of their fields, for APIs of which a few messages are needed.
 
 A message is ``"name:number:type ..."``; no type is a string, ``[]`` repeats, ``{}`` is a map from strings, capitals are
-messages of the same table. ``?`` before a scalar tells a zero that was sent from nothing. Fields that the table does
-not have are skipped when a message is read. An enumeration travels as an ``int32`` does.
+messages of the same table. ``?`` before a scalar distinguishes zero from absent. Fields that are not in the table
+are skipped when a message is read. An enumeration is an ``int32``.
 """
 
 from __future__ import annotations

@@ -1,24 +1,57 @@
-"""YAML as sigs.k8s.io/yaml reads it: go-yaml v2's meaning of scalars, then the way through JSON."""
+"""YAML as sigs.k8s.io/yaml reads and writes it: scalars as in go-yaml v2, then converted as by JSON."""
 
 from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.codecs import json_codec
 from clusterregistry.apimachinery.codecs.decoded import Decoded, DecodeError
 
 # In block context brackets and quotes are ordinary inside of a plain scalar: fieldsV1 has keys such as k:{"type":"OK"}.
 _PLAIN = re.compile(r'[A-Za-z/](?:[A-Za-z0-9_./@+,="{}\[\]()%-]|:(?! |\Z)| (?=[A-Za-z0-9_./(]))*')
 _OTHER_MEANINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "infinity"})
-"""Words that some reader takes for a boolean, a null or a number, in any case."""
+"""Words that some parser takes for a boolean, a null or a number, in any case."""
 
 _NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _LONGEST_SIMPLE_KEY = 1000
-"""YAML wants keys in front of a colon to stay below 1024 characters; longer ones need the explicit form."""
+"""YAML limits a key before a colon to 1024 characters; longer keys need the explicit form."""
+
+
+def decode(body: bytes, *, strict: bool = True) -> Decoded:
+    """The first document's value, None when there is none; the last of equal keys wins. Raises DecodeError.
+
+    ``strict_errors`` names equal keys if ``strict``.
+    """
+    if body.startswith(b"{"):
+        decoded = _as_json(body, strict=strict)
+        if decoded is not None:
+            return decoded
+    # A slow import, and most servers never read YAML.
+    from clusterregistry.apimachinery.codecs.yaml_decoder import read  # noqa: PLC0415
+
+    return read(body, strict=strict)
+
+
+def encode(value: Any) -> bytes:
+    """Block style with sorted keys, which reads back identically in YAML 1.1 and 1.2."""
+    return write(value).encode()
+
+
+def _as_json(body: bytes, *, strict: bool) -> Decoded | None:
+    """Decodes JSON, which is YAML, in a fraction of the time; None if the YAML decoder has to report an error."""
+    try:
+        body.decode()
+        decoded = json_codec.decode(body, strict=strict)
+    except (UnicodeDecodeError, DecodeError):
+        return None
+    return None if decoded.duplicates else decoded
+
+
+# Writing
 
 
 def write(value: Any) -> str:
@@ -62,7 +95,7 @@ def _write_list(lines: list[str], value: list[Any], *, indent: str, lead: str) -
 
 
 def _opened(lines: list[str], lead: str) -> str | None:
-    """What the first entry starts with: after a dash it stays on the line, after a key it does not."""
+    """The start of the first entry: on the same line after a dash, None for a new line after a key."""
     if lead.endswith("-"):
         return lead + " "
     if lead:
@@ -90,43 +123,9 @@ def _float(value: float) -> str:
     return text if "." in text else text.replace("e", ".0e")
 
 
-@lru_cache(maxsize=4096)
-def _short_string(value: str) -> str:
+@bounded_cache(4096, longest=64)
+def _string(value: str) -> str:
+    """Cached: keys, enumerations and names repeat, long texts do not."""
     if _PLAIN.fullmatch(value) and value.lower() not in _OTHER_MEANINGS:
         return value
     return _NOT_PRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", encode_basestring(value))
-
-
-def _string(value: str) -> str:
-    # Keys, enumerations and names come again and again; long texts do not.
-    return _short_string(value) if len(value) <= 64 else _short_string.__wrapped__(value)  # noqa: PLR2004
-
-
-def decode(body: bytes, *, strict: bool = True) -> Decoded:
-    """The first document's value, None when there is none; the last of equal keys wins. Raises DecodeError.
-
-    ``strict_errors`` names equal keys if ``strict``.
-    """
-    if body.startswith(b"{"):
-        decoded = _as_json(body, strict=strict)
-        if decoded is not None:
-            return decoded
-    # Only here: the parser takes its time to import, and most servers never meet YAML.
-    from clusterregistry.apimachinery.codecs.yaml_decoder import read  # noqa: PLC0415
-
-    return read(body, strict=strict)
-
-
-def encode(value: Any) -> bytes:
-    """Block style with sorted keys, which reads back identically in YAML 1.1 and 1.2."""
-    return write(value).encode()
-
-
-def _as_json(body: bytes, *, strict: bool) -> Decoded | None:
-    """JSON is YAML and read faster as such; what it repeats is worded by the YAML decoder."""
-    try:
-        body.decode()
-        decoded = json_codec.decode(body, strict=strict)
-    except (UnicodeDecodeError, DecodeError):
-        return None
-    return None if decoded.duplicates else decoded

@@ -1,7 +1,7 @@
-"""YAML events to a wire value, as go-yaml v2 decodes them.
+"""Builds a wire value from YAML events, as go-yaml v2 does.
 
-libyaml scans; everything that gives the events a meaning is here. The builder keeps its own stack, so that no
-nesting exhausts Python's, and expands aliases only as far as go-yaml does.
+libyaml scans, the builder interprets the events. It has a stack of its own, so that no nesting exhausts Python's, and
+expands aliases only as far as go-yaml does.
 """
 
 from __future__ import annotations
@@ -32,140 +32,6 @@ from clusterregistry.apimachinery.codecs.decoded import (
     too_deep,
 )
 
-Scalar = str | int | float | bool | None
-
-_TAG_PREFIX = "tag:yaml.org,2002:"
-MERGE_TAG = _TAG_PREFIX + "merge"
-_BINARY_TAG = _TAG_PREFIX + "binary"
-_FLOAT_TAG = _TAG_PREFIX + "float"
-
-_MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
-
-
-def _spellings(*words: str) -> list[str]:
-    return [spelling for word in words for spelling in (word, word.capitalize(), word.upper())]
-
-
-_NAMED: dict[str, Scalar] = {
-    **dict.fromkeys(_spellings("y", "yes", "true", "on"), True),
-    **dict.fromkeys(_spellings("n", "no", "false", "off"), False),
-    **dict.fromkeys(["", "~", *_spellings("null")]),
-    **dict.fromkeys([".nan", ".NaN", ".NAN"], math.nan),
-    **dict.fromkeys([".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"], math.inf),
-    **dict.fromkeys(["-.inf", "-.Inf", "-.INF"], -math.inf),
-}
-
-_INTEGER = re.compile(
-    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*))"
-)
-_BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_LONGEST_INTEGER = 70
-"""Characters, sign and prefix included: more than 64 binary digits are no integer, whatever the base."""
-
-_POSITIONAL_EXPONENTS = range(-4, 6)
-"""Outside of these Go writes a float with an exponent, whatever the number of its digits."""
-
-_DIGITS = range(9)
-"""Behind the first one; nine in all are enough for any float of 32 bits."""
-
-_TYPE_TAGS = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
-
-
-def resolve(text: str) -> Scalar:
-    """The value of a plain scalar without a tag."""
-    if text and text[0] in "+-.0123456789":
-        return _NAMED[text] if text in _NAMED else _number(text)
-    return _NAMED.get(text, text)
-
-
-def resolve_tagged(text: str, tag: str) -> Scalar:
-    """The value of a scalar with an explicit tag. Raises DecodeError when the text is none of that type."""
-    kind = tag.removeprefix(_TAG_PREFIX)
-    if tag == _BINARY_TAG:
-        return _binary(text)
-    if kind not in ("bool", "int", "float", "null"):
-        return text
-    value = resolve(text)
-    if tag == _FLOAT_TAG and type(value) is int:
-        return float(value)
-    found = _TYPE_TAGS[type(value)]
-    if found != kind:
-        raise DecodeError(f"yaml: cannot decode !!{found} `{text}` as a !!{kind}")
-    return value
-
-
-def as_json(value: Any) -> Any:
-    """A value as it is after the way through JSON: whole floats are integers, NaN is an error."""
-    if isinstance(value, (str, bool)):  # by far the most frequent
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise DecodeError(f"json: unsupported value: {_go_float_name(value)}")
-        return int(value) if value.is_integer() and abs(value) <= _MAX_INT64 else value
-    if isinstance(value, int) and value > _MAX_INT64:
-        return float(value)
-    return value
-
-
-def as_key(value: Any) -> str:
-    """A map's key as the string that JSON needs. Raises DecodeError for what cannot be one."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and value <= _MAX_INT64:
-        return str(value)
-    if isinstance(value, float):
-        return _float_key(value)
-    kind = "%!s(<nil>)" if value is None else "uint64"
-    raise DecodeError(f"unsupported map key of type: {kind}")
-
-
-def _number(text: str) -> Scalar:
-    plain = text if text[0] == "." else text.replace("_", "")
-    match = _INTEGER.fullmatch(plain) if len(plain) <= _LONGEST_INTEGER else None
-    if match and match.lastgroup:
-        value = int(match["sign"] + match[match.lastgroup], _BASES[match.lastgroup])
-        if _MIN_INT64 <= value <= (_MAX_INT64 if match["sign"] else _MAX_UINT64):
-            return value
-    if _FLOAT.fullmatch(plain):
-        # Beyond the largest float Go's parser reports an error, and the text stays a string.
-        return text if math.isinf(float(plain)) else float(plain)
-    return text
-
-
-def _binary(text: str) -> str:
-    try:
-        data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
-    except (binascii.Error, ValueError):
-        raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
-    return data.decode(errors="replace")
-
-
-def _go_float_name(value: float) -> str:
-    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-
-
-def _float_key(value: float) -> str:
-    """A float as sigs.k8s.io/yaml writes it into a key: the shortest text of its 32 bits."""
-    if not math.isfinite(value):
-        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
-    try:
-        narrow = struct.pack("f", value)
-    except OverflowError:
-        return ".inf" if value > 0 else "-.inf"
-    [value] = struct.unpack("f", narrow)
-    # More digits are never less exact, so that few numbers of digits have to be tried.
-    digits = bisect_left(_DIGITS, True, key=lambda digits: struct.pack("f", float(f"{value:.{digits}e}")) == narrow)
-    text = f"{value:.{digits}e}"
-    mantissa, _, exponent = text.partition("e")
-    if int(exponent) in _POSITIONAL_EXPONENTS:
-        places = max(len(mantissa.lstrip("-").replace(".", "")) - 1 - int(exponent), 0)
-        return f"{float(text):.{places}f}"
-    return text
-
-
 _FEW_ALIASED, _FEW_DECODED = 100, 1000
 _SMALL, _LARGE = 400_000, 4_000_000
 """Numbers of nodes between which go-yaml lowers the share that may come from aliases from 99% to 10%."""
@@ -174,12 +40,12 @@ _MOST_NODES = 2 * MAX_VALUES
 """Keys are nodes, too."""
 
 _MOST_ALIASED_BYTES = 3 * 1024 * 1024
-"""What all aliases may stand for, as JSON: go-yaml counts nodes only, and one of them can be a text of megabytes. A
-document that is written out in full cannot have more either."""
+"""The size of all aliases as JSON: go-yaml counts nodes only, and one node can be a text of megabytes. A document
+without aliases cannot be larger either."""
 
 _MOST_DIRECTIVE_BYTES = 4096
-"""Of all directives that name tags. libyaml compares each of them with all others and with each tag, and writes out
-what a name stands for as often as it is used: two megabytes of them took a minute."""
+"""Of all tag directives. libyaml compares each of them with all others and with each tag, and expands each use of one:
+two megabytes of them took a minute."""
 
 _TAG_DIRECTIVES = re.compile(rb"(?:^|\A\xef\xbb\xbf|\r|\xc2\x85|\xe2\x80[\xa8\xa9])(%TAG[^\r\n]*)", re.MULTILINE)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -204,7 +70,7 @@ _MERGE = _Merge()
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """What an anchor names: a finished node, or one whose end has not been read yet (``open``)."""
+    """The node of an anchor. ``open``: its end has not been read yet."""
 
     value: Any
     line: int
@@ -244,7 +110,7 @@ def read(body: bytes, *, strict: bool = True) -> Decoded:
 
 
 def _check_directives(body: bytes) -> None:
-    """Raises DecodeError. What looks like a directive within a text counts as one."""
+    """Raises DecodeError for too many tag directives. A text that looks like a directive counts as one."""
     if body.find(b"%") < 0:
         return
     text = body.decode("utf-16", "replace").encode() if body.startswith(_UTF_16) else body
@@ -253,7 +119,7 @@ def _check_directives(body: bytes) -> None:
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
-    """The line as go-yaml tells it: a parser's problem is counted from 0, a scanner's from 1, the first not at all."""
+    """The line as go-yaml reports it: a parser's line is counted from 0, a scanner's from 1, and line 0 is left out."""
     if error.problem_mark and error.problem_mark.line:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
     else:
@@ -262,7 +128,7 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Builder:
-    """Takes events one by one. They are Any: that the parser gives all of them marks is not in their types."""
+    """Builds the value from events. Events are Any: their types do not say that the parser sets all marks."""
 
     def __init__(self, *, most_repeated: int) -> None:
         self.value: Any = None
@@ -276,7 +142,7 @@ class _Builder:
         self._most_repeated = most_repeated
 
     def run(self, parser: yaml.CSafeLoader) -> None:
-        """Reads up to the end of the first document; go-yaml does not look at what follows."""
+        """Reads the first document; go-yaml ignores the rest of the stream, too."""
         on = _HANDLERS
         while (event := parser.get_event()) is not None:
             kind = type(event)
@@ -340,7 +206,7 @@ class _Builder:
         self._place(copy.value, line=copy.line, node=copy)
 
     def _copied(self, value: Any) -> Any:
-        """A value of its own for each alias: a change in one place must not show in another."""
+        """Copies the value for each alias: a change in one place must not change another."""
         if isinstance(value, str):
             self._count_aliased_bytes(len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
             return value
@@ -354,7 +220,7 @@ class _Builder:
         return orjson.loads(encoded)
 
     def _place(self, value: Any, *, line: int, node: _Node | None = None) -> None:
-        """Puts a finished value where it belongs: it is the document, an item, a key or a value."""
+        """Adds a finished value to its parent: as the document, an item, a key or a value."""
         self.decoded += 1
         if self.decoded > _MOST_NODES:
             raise DecodeError(f"yaml: {TOO_MANY_VALUES}")
@@ -382,7 +248,7 @@ class _Builder:
             shown = orjson.dumps(cut(key) if isinstance(key, str) else key).decode()
             self._repeated.append(f"line {line + 1}: key {shown} already set in map")
         mapping.lines[identity] = line
-        if type(key) is float:  # to write one takes as long as to read another node
+        if type(key) is float:  # writing one takes as long as reading another node
             self.decoded += 1
         mapping.value[as_key(key)] = as_json(value)
 
@@ -407,7 +273,7 @@ class _Builder:
         return isinstance(top, _Mapping) and top.key is _MERGE
 
     def _count_aliased(self, nodes: int) -> None:
-        """go-yaml's guard against small documents that unfold to huge ones."""
+        """go-yaml's guard against small documents that expand to huge ones."""
         self.aliased += nodes
         self.decoded += nodes
         if self.aliased <= _FEW_ALIASED or self.decoded <= _FEW_DECODED:
@@ -431,3 +297,139 @@ _HANDLERS: dict[type[yaml.Event], Callable[[_Builder, Any], None]] = {
     yaml.SequenceEndEvent: _Builder.end,
     yaml.AliasEvent: _Builder.alias,
 }
+
+
+# Scalars
+
+Scalar = str | int | float | bool | None
+
+_TAG_PREFIX = "tag:yaml.org,2002:"
+MERGE_TAG = _TAG_PREFIX + "merge"
+_BINARY_TAG = _TAG_PREFIX + "binary"
+_FLOAT_TAG = _TAG_PREFIX + "float"
+
+_MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+def _spellings(*words: str) -> list[str]:
+    return [spelling for word in words for spelling in (word, word.capitalize(), word.upper())]
+
+
+_NAMED: dict[str, Scalar] = {
+    **dict.fromkeys(_spellings("y", "yes", "true", "on"), True),
+    **dict.fromkeys(_spellings("n", "no", "false", "off"), False),
+    **dict.fromkeys(["", "~", *_spellings("null")]),
+    **dict.fromkeys([".nan", ".NaN", ".NAN"], math.nan),
+    **dict.fromkeys([".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"], math.inf),
+    **dict.fromkeys(["-.inf", "-.Inf", "-.INF"], -math.inf),
+}
+
+_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*))"
+)
+_BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LONGEST_INTEGER = 70
+"""Characters, sign and prefix included: more than 64 binary digits are no integer, whatever the base."""
+
+_POSITIONAL_EXPONENTS = range(-4, 6)
+"""Outside of these Go writes a float with an exponent, whatever the number of its digits."""
+
+_DIGITS = range(9)
+"""Behind the first one; nine in all are enough for any float of 32 bits."""
+
+_TYPE_TAGS = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
+
+
+def resolve(text: str) -> Scalar:
+    """The value of a plain scalar without a tag."""
+    if text and text[0] in "+-.0123456789":
+        return _NAMED[text] if text in _NAMED else _number(text)
+    return _NAMED.get(text, text)
+
+
+def resolve_tagged(text: str, tag: str) -> Scalar:
+    """The value of a scalar with an explicit tag. Raises DecodeError for a text of another type."""
+    kind = tag.removeprefix(_TAG_PREFIX)
+    if tag == _BINARY_TAG:
+        return _binary(text)
+    if kind not in ("bool", "int", "float", "null"):
+        return text
+    value = resolve(text)
+    if tag == _FLOAT_TAG and type(value) is int:
+        return float(value)
+    found = _TYPE_TAGS[type(value)]
+    if found != kind:
+        raise DecodeError(f"yaml: cannot decode !!{found} `{text}` as a !!{kind}")
+    return value
+
+
+def as_json(value: Any) -> Any:
+    """The value after a round trip through JSON: whole floats are integers, NaN is an error."""
+    if isinstance(value, (str, bool)):  # by far the most frequent
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise DecodeError(f"json: unsupported value: {_go_float_name(value)}")
+        return int(value) if value.is_integer() and abs(value) <= _MAX_INT64 else value
+    if isinstance(value, int) and value > _MAX_INT64:
+        return float(value)
+    return value
+
+
+def as_key(value: Any) -> str:
+    """A map's key as a string, for JSON. Raises DecodeError for a type that cannot be a key."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value <= _MAX_INT64:
+        return str(value)
+    if isinstance(value, float):
+        return _float_key(value)
+    kind = "%!s(<nil>)" if value is None else "uint64"
+    raise DecodeError(f"unsupported map key of type: {kind}")
+
+
+def _number(text: str) -> Scalar:
+    plain = text if text[0] == "." else text.replace("_", "")
+    match = _INTEGER.fullmatch(plain) if len(plain) <= _LONGEST_INTEGER else None
+    if match and match.lastgroup:
+        value = int(match["sign"] + match[match.lastgroup], _BASES[match.lastgroup])
+        if _MIN_INT64 <= value <= (_MAX_INT64 if match["sign"] else _MAX_UINT64):
+            return value
+    if _FLOAT.fullmatch(plain):
+        # Beyond the largest float Go's parser reports an error, and the text stays a string.
+        return text if math.isinf(float(plain)) else float(plain)
+    return text
+
+
+def _binary(text: str) -> str:
+    try:
+        data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
+    return data.decode(errors="replace")
+
+
+def _go_float_name(value: float) -> str:
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _float_key(value: float) -> str:
+    """A float as sigs.k8s.io/yaml writes it into a key: the shortest text of its 32 bits."""
+    if not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    try:
+        narrow = struct.pack("f", value)
+    except OverflowError:
+        return ".inf" if value > 0 else "-.inf"
+    [value] = struct.unpack("f", narrow)
+    # More digits are never less exact, so that few numbers of digits have to be tried.
+    digits = bisect_left(_DIGITS, True, key=lambda digits: struct.pack("f", float(f"{value:.{digits}e}")) == narrow)
+    text = f"{value:.{digits}e}"
+    mantissa, _, exponent = text.partition("e")
+    if int(exponent) in _POSITIONAL_EXPONENTS:
+        places = max(len(mantissa.lstrip("-").replace(".", "")) - 1 - int(exponent), 0)
+        return f"{float(text):.{places}f}"
+    return text

@@ -7,13 +7,12 @@ from typing import Any
 from clusterregistry.apimachinery.fieldmanager import last_applied, managed_fields
 from clusterregistry.apimachinery.fieldmanager.errors import InvalidConfigurationError, conflicts_error
 from clusterregistry.apimachinery.fieldmanager.field_set import Fields, difference, intersection
-from clusterregistry.apimachinery.fieldmanager.managed_fields import APPLY, Entries, Identity
+from clusterregistry.apimachinery.fieldmanager.managed_fields import APPLY, Endpoint, Entries, Identity
 from clusterregistry.apimachinery.fieldmanager.merge import compile_merge, is_settled, settled
 from clusterregistry.apimachinery.fieldmanager.update import Updater
 from clusterregistry.apimachinery.fieldmanager.validate import compile_plainness, problems_text
 from clusterregistry.apimachinery.fieldmanager.versions import (
     Change,
-    Endpoint,
     Object,
     Versions,
     stored_entries,

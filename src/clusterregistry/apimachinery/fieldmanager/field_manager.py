@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from clusterregistry.apimachinery.fieldmanager.apply import Applier
+from clusterregistry.apimachinery.fieldmanager.managed_fields import Endpoint
 from clusterregistry.apimachinery.fieldmanager.update import Updater
-from clusterregistry.apimachinery.fieldmanager.versions import Endpoint, Object, Versions, View
+from clusterregistry.apimachinery.fieldmanager.versions import Object, Versions, View
 
 __all__ = ["FieldManager", "View"]
 

@@ -6,7 +6,7 @@ No two entries of an object have the same identity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple
 
@@ -24,8 +24,10 @@ MOST_UPDATERS = 10
 """The most entries of updates that an object may have; the oldest of more are merged into one."""
 
 _ANCIENT = "ancient-changes"
+_UNKNOWN_MANAGER = "unknown"
 
 Entry = dict[str, Any]
+Entries = Sequence[Entry]
 
 
 class Identity(NamedTuple):
@@ -44,11 +46,39 @@ class Identity(NamedTuple):
         return orjson.dumps({name: value for name, value in named.items() if value})
 
 
-Entries = Sequence[Entry]
+class Endpoint(NamedTuple):
+    """The version, kind and subresource of writes, and their clock."""
+
+    api_version: str
+    kind: str
+    subresource: str
+    now: Callable[[], str]
+
+    def identity(self, manager: str, *, operation: str) -> Identity:
+        version = self.api_version if operation == UPDATE else ""
+        return Identity(manager or _UNKNOWN_MANAGER, operation, version, self.subresource)
+
+    def entry(self, identity: Identity, fields: Fields, *, time: str | None) -> Entry:
+        return entry_for(identity, api_version=self.api_version, fields=fields, time=time)
 
 
 class MalformedEntryError(ValueError):
     """A client sent an invalid entry of managedFields."""
+
+
+def entry_for(identity: Identity, *, api_version: str, fields: Fields, time: str | None) -> Entry:
+    entry: Entry = {
+        "manager": identity.manager,
+        "operation": identity.operation,
+        "apiVersion": api_version,
+        "fieldsType": FIELDS_V1,
+        "fieldsV1": fields,
+    }
+    if identity.subresource:
+        entry["subresource"] = identity.subresource
+    if time is not None:
+        entry["time"] = time
+    return entry
 
 
 def identity_of(entry: Entry) -> Identity:
@@ -94,21 +124,6 @@ def from_client(entries: Entries) -> list[Entry]:
             raise MalformedEntryError(str(error)) from None
         managed[identity_of(entry)] = {**entry, "fieldsV1": fields}
     return list(managed.values())
-
-
-def entry_for(identity: Identity, *, api_version: str, fields: Fields, time: str | None) -> Entry:
-    entry: Entry = {
-        "manager": identity.manager,
-        "operation": identity.operation,
-        "apiVersion": api_version,
-        "fieldsType": FIELDS_V1,
-        "fieldsV1": fields,
-    }
-    if identity.subresource:
-        entry["subresource"] = identity.subresource
-    if time is not None:
-        entry["time"] = time
-    return entry
 
 
 _SUBRESOURCE = methodcaller("get", "subresource", "")

@@ -9,9 +9,14 @@ from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager import managed_fields
 from clusterregistry.apimachinery.fieldmanager.compare import Comparison
 from clusterregistry.apimachinery.fieldmanager.field_set import Fields, difference, union
-from clusterregistry.apimachinery.fieldmanager.managed_fields import UPDATE, Entries, Entry, MalformedEntryError
-from clusterregistry.apimachinery.fieldmanager.versions import (
+from clusterregistry.apimachinery.fieldmanager.managed_fields import (
+    UPDATE,
     Endpoint,
+    Entries,
+    Entry,
+    MalformedEntryError,
+)
+from clusterregistry.apimachinery.fieldmanager.versions import (
     Object,
     Versions,
     stored_entries,

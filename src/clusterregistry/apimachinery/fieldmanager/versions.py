@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from clusterregistry.apimachinery.fieldmanager import managed_fields
 from clusterregistry.apimachinery.fieldmanager.compare import NO_CHANGE, Comparison, compile_compare
 from clusterregistry.apimachinery.fieldmanager.field_set import (
     LEAF,
@@ -20,7 +19,7 @@ from clusterregistry.apimachinery.fieldmanager.field_set import (
     difference,
     union,
 )
-from clusterregistry.apimachinery.fieldmanager.managed_fields import UPDATE, Entries, Entry, Identity
+from clusterregistry.apimachinery.fieldmanager.managed_fields import Entries, Entry
 from clusterregistry.apimachinery.fieldmanager.merge import settled
 from clusterregistry.apimachinery.fieldmanager.prune import (
     Pruning,
@@ -34,8 +33,6 @@ from clusterregistry.apimachinery.schema import schemas
 
 Object = dict[str, Any]
 Convert = Callable[[Object], Object]
-
-_UNKNOWN_MANAGER = "unknown"
 
 _NEVER_OWNED = frozenset(
     (
@@ -53,22 +50,6 @@ _NEVER_OWNED = frozenset(
 
 _NAME: Fields = {"f:metadata": {SELF: LEAF, "f:name": LEAF}}
 """Fields of every object that no entry has. Pruning needs them, or it would remove the metadata."""
-
-
-class Endpoint(NamedTuple):
-    """The version, kind and subresource of writes, and their clock."""
-
-    api_version: str
-    kind: str
-    subresource: str
-    now: Callable[[], str]
-
-    def identity(self, manager: str, *, operation: str) -> Identity:
-        version = self.api_version if operation == UPDATE else ""
-        return Identity(manager or _UNKNOWN_MANAGER, operation, version, self.subresource)
-
-    def entry(self, identity: Identity, fields: Fields, *, time: str | None) -> Entry:
-        return managed_fields.entry_for(identity, api_version=self.api_version, fields=fields, time=time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Base64 in the texts of objects. Several look at what is in one text, and it is decoded once for all of them."""
+"""Base64 in the texts of objects, decoded once for all checks of a text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 @bounded_cache(16, longest=32 * 1024)
 def content_of(text: str) -> bytes | None:
-    """What standard base64 with padding holds; None for what is none. For go-openapi the empty string is none."""
+    """Decodes standard base64 with padding; None for invalid base64 and, as in go-openapi, for the empty string."""
     if len(text) % 4 or text.endswith("==="):
-        return None  # padding behind a whole number of groups is not noticed by what follows
+        return None  # a2b_base64 accepts padding after a whole number of groups
     try:
         return binascii.a2b_base64(text, strict_mode=True) or None
     except ValueError:

@@ -1,10 +1,10 @@
-"""API errors: exceptions that carry the ``Status`` that a client is answered with.
+"""API errors: exceptions that carry the ``Status`` of the response.
 
     APIError                      any failed request; ``status`` is the wire object
     └── made by the functions below, one for each reason Kubernetes knows
 
-Raise them anywhere below the handlers; ``serving`` renders them in one place. What is not an
-``APIError`` is a bug of ours and becomes a 500.
+Raise them anywhere below the filters, which render them in one place. Any other exception is a bug of the server, and
+becomes a 500.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from clusterregistry.apimachinery.meta.field_errors import FieldError
 Status = dict[str, Any]
 
 _MOST_CAUSES = 500
-"""Wrong fields that a 422 tells: a body of three megabytes can have a hundred thousand, each told twice."""
+"""The most causes of a 422: a body of three megabytes can have a hundred thousand, each of them reported twice."""
 
-_MOST_TOLD = 256 * 1024
+_MOST_CHARACTERS = 256 * 1024
 _LONGEST_TEXT = 8 * 1024
-"""Characters of all causes of a 422, and of each text in one; the fields that they name are the client's to choose."""
+"""Characters of all causes of a 422, and of each text in one: the client chooses the names of fields."""
 
-_LONGEST_MESSAGE = 2 * _MOST_TOLD
+_LONGEST_MESSAGE = 2 * _MOST_CHARACTERS
 _LONGEST_NAME = 1024
 """Characters of the message of any error, and of the names in its details."""
 
 
 class APIError(Exception):
-    """A failed request and the Status that says so. ``retry_after`` also becomes a header."""
+    """A failed request with its Status. ``retry_after`` also becomes a header."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.get("message", ""))
@@ -87,7 +87,7 @@ def unauthorized() -> APIError:
 
 
 def forbidden(*, group: str, resource: str, name: str, detail: str) -> APIError:
-    """403 for a resource; ``detail`` says who may not do what."""
+    """403 for a resource; ``detail`` names the user and the denied action."""
     subject = qualified(resource, group)
     shown = f"{subject} {field_errors.shown(name)}" if name else subject
     return failure(
@@ -96,7 +96,7 @@ def forbidden(*, group: str, resource: str, name: str, detail: str) -> APIError:
 
 
 def forbidden_path(detail: str) -> APIError:
-    """403 for a path that is no resource."""
+    """403 for a path that is not a resource."""
     return failure(403, "Forbidden", f"forbidden: {detail}", {})
 
 
@@ -106,7 +106,7 @@ def not_found(*, group: str, resource: str, name: str) -> APIError:
 
 
 def no_such_resource() -> APIError:
-    """404 for a path below a group that is served, of a resource that is not."""
+    """404 for an unknown resource of a known group."""
     return failure(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -121,35 +121,35 @@ def conflict(*, group: str, resource: str, name: str, detail: str) -> APIError:
 
 
 def storage_read_error(message: str, details: dict[str, Any] | None = None) -> APIError:
-    """An object that is stored and cannot be read. The reason is kube-apiserver's.
+    """A stored object that cannot be read. The reason is kube-apiserver's.
 
-    The code is not (500): the server is well, the answer would be the same next time, and who asks can do something
-    about it. It cannot be 404 either, for the name is taken.
+    The code is not (500): the server works, a retry does not help, and the client can do something about it. It cannot
+    be 404 either, since the name is in use.
     """
     return failure(409, "StorageReadError", message, details)
 
 
 def invalid(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> APIError:
-    """422 with the wrong fields as causes, each of them unless they are very many. ``errors`` must not be empty."""
-    told = _told(errors)
-    message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(told)}"
-    if len(errors) > len(told):
-        message += f", and {len(errors) - len(told)} more"
-    causes = [error.cause() for error in told]
+    """422 with the wrong fields as causes, cut if there are very many. ``errors`` must not be empty."""
+    reported = _cut_errors(errors)
+    message = f"{qualified(kind, group)} {field_errors.shown(name)} is invalid: {field_errors.aggregate(reported)}"
+    if len(errors) > len(reported):
+        message += f", and {len(errors) - len(reported)} more"
+    causes = [error.cause() for error in reported]
     return failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes})
 
 
-def _told(errors: Sequence[FieldError]) -> list[FieldError]:
-    """The first of the errors, as many of them as an answer has room for."""
-    told: list[FieldError] = []
-    room = _MOST_TOLD
+def _cut_errors(errors: Sequence[FieldError]) -> list[FieldError]:
+    """The first of the errors, up to the limits of a response."""
+    reported: list[FieldError] = []
+    room = _MOST_CHARACTERS
     for error in errors[:_MOST_CAUSES]:
         room -= len(error.field) + len(error.message)
         if room < 0:
             cut = FieldError(_cut(error.field, _LONGEST_TEXT), error.reason, _cut(error.message, _LONGEST_TEXT))
-            return [*told, cut]
-        told.append(error)
-    return told
+            return [*reported, cut]
+        reported.append(error)
+    return reported
 
 
 def _cut(value: Any, limit: int) -> Any:
@@ -165,7 +165,7 @@ def method_not_supported(*, group: str, resource: str, action: str) -> APIError:
 
 
 def method_not_allowed() -> APIError:
-    """405 for what is no resource."""
+    """405 for a path that is not a resource."""
     return failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
@@ -213,6 +213,6 @@ def too_many_requests() -> APIError:
 
 
 def internal(message: str) -> APIError:
-    """500: ours is the mistake. ``serving`` makes one of every exception that nobody expected."""
+    """500 for a bug of the server: the error for every unexpected exception."""
     cause = {"message": message}
     return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [cause]})

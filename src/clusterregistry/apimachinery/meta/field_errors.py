@@ -22,15 +22,15 @@ FORBIDDEN = "FieldValueForbidden"
 TOO_LONG = "FieldValueTooLong"
 
 ENOUGH = 1000
-"""Wrong fields after which lists and maps are looked at no further: no answer tells as many."""
+"""Wrong fields after which validation of lists and maps stops: no response reports as many."""
 
 _LONGEST_VALUE = 1024
-"""Characters of a value that a message shows: each is told twice, and there can be hundreds of them."""
+"""Characters of a value in a message: each is reported twice, and there can be hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One wrong field: ``field`` is its path, ``reason`` a Kubernetes cause type, ``message`` for people."""
+    """One wrong field: ``field`` is its path, ``reason`` a Kubernetes cause type."""
 
     field: str
     reason: str
@@ -79,13 +79,13 @@ def _escaped(character: str) -> str:
 def shown(value: Any) -> str:
     """A value as Kubernetes shows it in a message: strings quoted, numbers bare, the rest as JSON.
 
-    Of a long one only the beginning: its sender knows the rest.
+    A long value is cut.
     """
     if isinstance(value, str):
         return quoted(value) if len(value) <= _LONGEST_VALUE else f"{quoted(value[:_LONGEST_VALUE])}..."
     try:
         text = orjson.dumps(value, default=str).decode("utf-8", "replace")
-    except TypeError:  # numbers beyond 64 bits, lone surrogates: a message must never fail for what it shows
+    except TypeError:  # numbers beyond 64 bits, lone surrogates: a message must never fail for its value
         text = json.dumps(value, separators=(",", ":"), default=str)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 

@@ -1,4 +1,4 @@
-"""Field selectors: ``metadata.name=a,metadata.name!=b``, as ``k8s.io/apimachinery/pkg/fields`` reads them."""
+"""Field selectors: ``metadata.name=a,metadata.name!=b``, as ``k8s.io/apimachinery/pkg/fields`` parses them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FieldSelector:
 
     @property
     def name(self) -> str | None:
-        """The one name that can match, where the selector asks for one."""
+        """The only name that can match; None if the selector does not require one."""
         return next((term.value for term in self.terms if term.equal and term.field == NAME), None)
 
     def matches(self, name: str) -> bool:
@@ -106,7 +106,7 @@ def _unescaped(value: str) -> str:
 def _literal(match: re.Match[str]) -> str:
     escaped, bare = match.groups()
     if bare:
-        # The number is no slip of ours: Go prints the rune with %v.
+        # The number is intended: Go prints the rune with %v.
         raise SelectorError(f"invalid field selector: unescaped character in value: {ord(bare)}")
     if escaped not in ("\\", ",", "="):
         raise SelectorError(f"invalid field selector: invalid escape sequence: \\{escaped}")

@@ -1,4 +1,4 @@
-"""Integers as Go has them: decimal numbers in text, read and refused as strconv does, and floats that stand for one."""
+"""Integers as in Go: parsed from text as by strconv, and converted from whole floats."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _UNSIGNED = range(2**64)
 _MOST_DIGITS = 20  # more are beyond 64 bits; a long text is not converted at all
 
 _SAFE = range(-(2**53) + 1, 2**53)
-"""Floats beyond these no longer stand for one integer: not a JSON integer for kube-apiserver."""
+"""Floats beyond these are not exact integers: not a JSON integer for kube-apiserver."""
 
 
 def whole(value: Any) -> Any:
-    """A float such as 1.0 as the integer that Go writes it as; anything else as it is."""
+    """The integer for a float such as 1.0, as Go writes it; any other value unchanged."""
     return int(value) if type(value) is float and value.is_integer() and int(value) in _SAFE else value
 
 

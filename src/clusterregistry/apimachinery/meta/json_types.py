@@ -1,4 +1,4 @@
-"""What JSON values are called in the messages of Go's decoder."""
+"""The names of JSON types in the messages of Go's decoder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NAMES = {
 
 
 class ShapeError(ValueError):
-    """A value whose shape is wrong. ``str()`` of it is the end of the 400's message, in the words of Go's decoder."""
+    """A value has a wrong type. The message is the end of that of the 400, in the words of Go's decoder."""
 
 
 def json_type(value: Any) -> str:
-    """``string``, ``number``, ...: never fails for what JSON can hold."""
+    """``string``, ``number``, ...: defined for every JSON value."""
     return _NAMES[type(value)]

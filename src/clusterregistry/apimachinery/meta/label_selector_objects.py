@@ -1,4 +1,4 @@
-"""Label selectors as objects: ``matchLabels`` and ``matchExpressions``, as many kinds hold them."""
+"""Label selectors as objects with ``matchLabels`` and ``matchExpressions``, as in many kinds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LABEL_SELECTOR = Object(
 
 
 def validate(selector: dict[str, Any], field: str) -> list[FieldError]:
-    """What is wrong with a decoded selector, in the words of ``k8s.io/apimachinery/pkg/apis/meta/v1/validation``."""
+    """Validates a decoded selector, with the messages of ``k8s.io/apimachinery/pkg/apis/meta/v1/validation``."""
     errors = validate_labels(selector.get("matchLabels", {}), f"{field}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions", ())):
         errors += _validate_requirement(requirement, f"{field}.matchExpressions[{index}]")

@@ -1,4 +1,4 @@
-"""Label selectors: ``env=prod,tier in (a,b),!legacy``, as ``k8s.io/apimachinery/pkg/labels`` reads them.
+"""Label selectors: ``env=prod,tier in (a,b),!legacy``, as ``k8s.io/apimachinery/pkg/labels`` parses them.
 
 The grammar and the messages are Kubernetes'; a parsed selector is one function over a label mapping.
 """
@@ -101,12 +101,12 @@ class LabelSelector:
 
     @property
     def narrowing(self) -> dict[str, tuple[str, ...]]:
-        """The labels that must have one of some values: enough to narrow a search by an index, not to decide."""
+        """The labels that must have one of some values: enough to narrow a search by an index, not to select."""
         return {r.key: r.values for r in reversed(self.requirements) if r.operator in ("=", "in")}
 
     @property
     def is_one_narrowing(self) -> bool:
-        """Whether it asks for nothing but that: then what an index finds is what it selects."""
+        """Whether the selector is one such requirement: then the index finds exactly the selected objects."""
         return len(self.requirements) == 1 and self.requirements[0].operator in ("=", "in")
 
     def matches(self, labels: Labels | None) -> bool:

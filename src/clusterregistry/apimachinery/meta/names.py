@@ -1,6 +1,6 @@
-"""The syntax of names, label keys and label values, and the making of generated names.
+"""The syntax of names, label keys and label values, and generated names.
 
-Each check returns what is wrong in Kubernetes' own words, and nothing when all is well.
+Each check returns its errors, in Kubernetes' own words; none for a valid text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PART_LIMIT = 63
 _GENERATED_BASE_LIMIT = 58
 _GENERATED_LETTERS = 5
 _GENERATED_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""As kube-apiserver generates names: no vowels and no 0, 1 or 3, so that no words come out."""
+"""kube-apiserver's alphabet: no vowels and no 0, 1 or 3, so that no words come out."""
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KEY_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -56,19 +56,19 @@ def size(text: str) -> int:
 
 
 def name_errors(name: str) -> Messages:
-    """What keeps ``name`` from being the name of an object: names are DNS subdomains."""
+    """The errors of an object's name: names are DNS subdomains."""
     return _subdomain_errors(name, unit="characters")
 
 
 def generate_name_errors(prefix: str) -> Messages:
-    """The same for a prefix, which may end in a dash."""
+    """The errors of a name's prefix, which may end in a dash."""
     if len(prefix) > 1 and prefix.endswith("-"):
         prefix = prefix[:-2] + "a"  # kube-apiserver checks the prefix with its last two characters replaced
     return name_errors(prefix)
 
 
 def path_segment_errors(name: str) -> Messages:
-    """What keeps ``name`` from being one segment of a path: all that some kinds ask of their names."""
+    """The errors of a name that must be a path segment: the only rule of some kinds."""
     if name in {".", ".."}:
         return (f"may not be '{name}'",)
     return path_segment_prefix_errors(name)
@@ -79,7 +79,7 @@ def path_segment_prefix_errors(prefix: str) -> Messages:
 
 
 class NameRule(NamedTuple):
-    """What a kind asks of names, and of the prefixes that names are generated from."""
+    """The rules of a kind for names, and for the prefixes of generated names."""
 
     name: Callable[[str], Messages]
     prefix: Callable[[str], Messages]
@@ -91,7 +91,7 @@ PATH_SEGMENTS = NameRule(path_segment_errors, path_segment_prefix_errors)
 
 @bounded_cache(_CACHED)
 def label_key_errors(key: str) -> Messages:
-    """What is wrong with a label key: ``[PREFIX/]NAME``. Annotation keys and finalizers follow the same rule."""
+    """The errors of a label key: ``[PREFIX/]NAME``. The rule also holds for annotation keys and finalizers."""
     prefix, slash, name = key.partition("/")
     if not slash:
         return _key_name_errors(prefix)

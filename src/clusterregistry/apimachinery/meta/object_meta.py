@@ -1,6 +1,6 @@
-"""Object metadata as it comes from a client: decoded, normalised, and cleared of what is repeated.
+"""Decodes and normalises the object metadata of a client, and removes duplicate owner references.
 
-``object_meta_validation`` says what is wrong with the result.
+``object_meta_validation`` validates the result.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _TEXT = frozenset((str,))
 
 
 class MetadataError(ShapeError):
-    """Metadata whose shape is wrong."""
+    """A field of the metadata has a wrong type."""
 
 
 class Decoded(NamedTuple):
-    """``metadata`` is a new dict, of parts that may not be; ``unknown`` are the paths of the fields that it lacks."""
+    """``metadata`` is a new dict that may share parts with its source; ``unknown`` are the paths of unknown fields."""
 
     metadata: Metadata
     unknown: list[str]
 
 
 Decode = Callable[[Any, str, list[str]], Any]
-"""Takes a value, its path and the list of unknown paths; None means: leave it out."""
+"""Decodes a value, given its path and the list of unknown paths; None: absent."""
 
 
 def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
     """Metadata as a round trip through Go's ObjectMeta leaves it. Raises MetadataError for a wrong type.
 
-    What is null or empty is left out, and times are in UTC to the second. Fields come in alphabetical order, as
-    kube-apiserver meets them: of several mistakes the same one is reported. A value that is the very same as in
-    ``known``, metadata that was decoded before, is taken as it is.
+    Null and empty fields are left out, and times are in UTC to the second. Fields are decoded in alphabetical order, as
+    in kube-apiserver, so that the same one of several errors is reported. A value that is identical (``is``) to that in
+    ``known``, metadata that was decoded before, is kept.
     """
     unknown: list[str] = []
     if metadata is None:
@@ -60,21 +60,21 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
 
 
 def _new(metadata: Metadata, known: Metadata) -> Metadata:
-    """What is not the very same as in metadata that was decoded before."""
+    """The fields that are not identical (``is``) in ``known``."""
     if metadata is known:
         return {}
     return {key: given for key, given in metadata.items() if given is not known.get(key, _ABSENT)}
 
 
 def deduplicate_owner_references(metadata: Metadata, *, patched: bool = False) -> list[str]:
-    """Drops owner references that are wholly equal to an earlier one, and returns the warning about them.
+    """Removes duplicate owner references, and returns the warning about them.
 
-    ``patched`` says that the object came out of a patch, for which kube-apiserver words it differently.
+    ``patched``: the object is the result of a patch, for which kube-apiserver has another text.
     """
     references = metadata.get("ownerReferences")
     if not references:
         return []
-    # Decoded references have but texts and booleans, so equal ones have equal sets of fields.
+    # Decoded references have only texts and booleans, so equal ones have equal sets of fields.
     kept: dict[frozenset[tuple[str, Any]], Any] = {}
     repeated: list[str] = []
     for reference in references:
@@ -108,7 +108,7 @@ def _uid(value: Any, path: str, unknown: list[str]) -> str | None:
 
 
 def _integer(value: Any, path: str, _unknown: list[str]) -> int | None:
-    """An int64; zero is kept, for a pointer tells it from absence."""
+    """An int64. Zero is kept: the Go field is a pointer."""
     if value is None:
         return None
     if type(value) is float and value.is_integer():
@@ -189,7 +189,7 @@ def _owner_reference(value: Any, path: str, unknown: list[str]) -> dict[str, Any
 
 
 def _managed_fields(value: Any, path: str, unknown: list[str]) -> list[dict[str, Any]] | None:
-    """The entries, whatever they say: who makes sense of them is ``apply``."""
+    """The entries by their types alone: ``fieldmanager`` interprets them."""
     if value is None:
         return None
     if type(value) is not list:

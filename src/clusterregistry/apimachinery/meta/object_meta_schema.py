@@ -78,7 +78,7 @@ OBJECT_META = Object(
 
 
 def whole_object(schema: Object) -> Object:
-    """The schema of a kind's objects with what all kinds share."""
+    """The schema of a kind's whole objects, with ``apiVersion``, ``kind`` and ``metadata``."""
     # Gone from Kubernetes; known here so that validation can refuse it by name.
     metadata = replace(OBJECT_META, fields={**OBJECT_META.fields, "clusterName": String()})
     common: dict[str, Schema] = {"apiVersion": String(), "kind": String(), "metadata": metadata}

@@ -1,4 +1,4 @@
-"""What is wrong with an object's metadata, in the words of ``k8s.io/apimachinery/pkg/api/validation``.
+"""Validates object metadata, with the messages of ``k8s.io/apimachinery/pkg/api/validation``.
 
 All functions take metadata as ``object_meta.decode`` leaves it.
 """
@@ -31,22 +31,22 @@ _SERVER_SET = ("name", "namespace", "uid", "creationTimestamp", "deletionTimesta
 
 
 class Changed(NamedTuple):
-    """What is wrong with metadata after a change: with all of it, and with the change. They have much in common."""
+    """The errors of changed metadata: of the whole, and of the change. Both lists share most errors."""
 
     whole: list[FieldError]
     change: list[FieldError]
 
 
 def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
-    """What is wrong with the metadata of a new, root-scoped object whose name is already generated."""
+    """Validates the metadata of a new, root-scoped object, after its name was generated."""
     return _validate_names(metadata, names) + _validate_rest(metadata, common=_validate_common(metadata, {}))
 
 
 def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMAINS) -> Changed:
-    """What is wrong with changed metadata.
+    """Validates changed metadata.
 
-    Resource version and generation are the store's to compare. The names of finalizers are no matter of the change: as
-    in kube-apiserver an update only warns of them.
+    The store compares resource version and generation. The names of finalizers are not errors of the change: as in
+    kube-apiserver, an update only warns of them.
     """
     common = _validate_common(metadata, old)
     errors: list[FieldError] = []
@@ -61,7 +61,7 @@ def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMA
 
 
 def _validate_rest(metadata: Metadata, *, common: list[FieldError]) -> list[FieldError]:
-    """What is wrong with all but the names."""
+    """Validates everything but the names."""
     errors: list[FieldError] = []
     if metadata.get("namespace"):
         errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
@@ -75,7 +75,7 @@ def _validate_rest(metadata: Metadata, *, common: list[FieldError]) -> list[Fiel
 
 
 def finalizer_warnings(metadata: Metadata, old: Metadata | None = None) -> list[str]:
-    """Advice on each finalizer that is new: a name without a domain may clash with another's."""
+    """A warning for each new finalizer without a domain: its name may clash with another one."""
     finalizers = metadata.get("finalizers")
     if not finalizers:
         return []
@@ -101,7 +101,7 @@ def validate_finalizers(finalizers: list[str] | tuple[str, ...]) -> list[FieldEr
 
 
 def validate_qualified_finalizers(metadata: Metadata) -> list[FieldError]:
-    """What kinds that are compiled into kube-apiserver ask in addition: a domain, or one of the standard names."""
+    """The additional rule of native kinds: a finalizer has a domain, or one of the standard names."""
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         field_errors.invalid(f"metadata.finalizers[{index}]", finalizer, detail)
@@ -123,7 +123,7 @@ def _validate_names(metadata: Metadata, names: NameRule) -> list[FieldError]:
 
 
 def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
-    """What create and update share. Labels, annotations and managed fields that did not change are known to be good."""
+    """The checks of create and update. Unchanged labels, annotations and managed fields are known to be valid."""
     errors: list[FieldError] = []
     if metadata.get("clusterName"):
         detail = "may not be set; objects are named by metadata.name"
@@ -134,7 +134,7 @@ def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
         errors += validate_annotations(annotations)
     if references := metadata.get("ownerReferences"):
         errors += _validate_owner_references(references)
-    # By identity: who keeps an entry hands it on, and to compare each with each could take a client's choice of time.
+    # By identity: an unchanged entry is the same object, and a client could make a comparison of values slow.
     known_entries = set(map(id, known.get("managedFields", ())))
     for index, entry in enumerate(metadata.get("managedFields", ())):
         if id(entry) not in known_entries:
@@ -143,7 +143,7 @@ def _validate_common(metadata: Metadata, known: Metadata) -> list[FieldError]:
 
 
 def _validate_managed_fields_entry(entry: Metadata, field: str) -> list[FieldError]:
-    """What ``apply`` does not see to: names that a client made up."""
+    """Checks the names in an entry, which ``fieldmanager`` does not check."""
     manager = entry.get("manager", "")
     errors = [] if _is_field_manager(manager) else validate_field_manager(manager, f"{field}.manager")
     if len(entry.get("subresource", "")) > _SUBRESOURCE_LIMIT:
@@ -152,7 +152,7 @@ def _validate_managed_fields_entry(entry: Metadata, field: str) -> list[FieldErr
 
 
 def validate_field_manager(manager: str, field: str) -> list[FieldError]:
-    """The name of who manages fields: short enough and printable."""
+    """Checks that the name of a field manager is short and printable."""
     if size(manager) > FIELD_MANAGER_LIMIT:
         return [field_errors.too_long(field, FIELD_MANAGER_LIMIT)]
     if manager.isprintable():
@@ -237,7 +237,7 @@ def _validate_owner_reference(reference: Metadata) -> list[FieldError]:
 
 
 def _version(api_version: str) -> str:
-    """The version of ``[GROUP/]VERSION``, empty when there is none."""
+    """The version of ``[GROUP/]VERSION``, empty if it is malformed."""
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
 

@@ -40,15 +40,15 @@ _USUAL = re.compile(
 
 @bounded_cache(4096, longest=len(ZERO))
 def is_usual(text: str) -> bool:
-    """Whether a text is a time just as we write it. Some good times are not; none that is needs another look.
+    """Whether a text is a time in the form in which we write it. Some other texts are valid times, too.
 
-    Remembered: objects have several, most of them from an earlier write, and a fleet's heartbeats share their seconds.
+    Cached: objects have several times, most of them from an earlier write, and a fleet's heartbeats share seconds.
     """
     return _USUAL.fullmatch(text) is not None
 
 
 def parse(text: str) -> datetime:
-    """The time that ``text`` names, in UTC, fractions of a second dropped. Raises ValueError in Go's words."""
+    """Parses a time, in UTC and without fractions of a second. Raises ValueError in Go's words."""
     if is_usual(text):
         return datetime.fromisoformat(text)  # in a fifth of the time
     match = _SPLIT.fullmatch(text)
@@ -58,17 +58,17 @@ def parse(text: str) -> datetime:
 
 
 def normalise(text: str) -> str:
-    """``text`` as it is answered: in UTC, to the second. Raises ValueError as ``parse`` does."""
+    """A time as responses have it: in UTC, to the second. Raises ValueError as ``parse`` does."""
     return text if is_usual(text) else render(parse(text))
 
 
 def render(time: datetime) -> str:
-    """An aware time on the wire."""
+    """Formats an aware time for the wire."""
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def present() -> str:
-    """The present time on the wire: every write asks for it, so it is rendered once a second."""
+    """The present time on the wire, formatted once a second: every write needs it."""
     return _rendered(int(clock.time()))
 
 
@@ -98,7 +98,7 @@ def _offset(match: re.Match[str]) -> timedelta:
 
 
 def _misparse(text: str) -> str:
-    """Which part of the layout did not fit, as Go's time.Parse says it."""
+    """The error of Go's time.Parse: the part of the layout that does not match."""
     position = 0
     for pattern, shown in _PARTS:
         match = pattern.match(text, position)

@@ -1,18 +1,20 @@
-"""Why a patch changed nothing.
+"""Errors of patches.
 
 PatchError
-├── InvalidPatch     it is no patch of its kind: 400
-├── PatchFailed      it is one, and does not fit the object: 422
-└── PatchTooLarge    it is more than we are ready to do: 413
+├── InvalidPatch     the patch is malformed: 400
+├── PatchFailed      the patch does not apply to the object: 422
+└── PatchTooLarge    the patch exceeds a limit: 413
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from clusterregistry.apimachinery.meta.json_types import json_type
+
 
 class PatchError(Exception):
-    """A patch that cannot be applied; the message is for the caller."""
+    """A patch cannot be applied. The message is for the client."""
 
 
 class InvalidPatch(PatchError):  # noqa: N818 - says what happened
@@ -27,17 +29,6 @@ class PatchTooLarge(PatchError):  # noqa: N818 - says what happened
     """The patch exceeds a limit."""
 
 
-_GO_KINDS: dict[type, str] = {
-    str: "string",
-    bool: "bool",
-    int: "number",
-    float: "number",
-    list: "array",
-    dict: "object",
-}
-
-
 def not_decodable(value: Any, target: str) -> InvalidPatch:
-    """The patch, or a part of it, has the wrong type; worded as Go's JSON decoder words it."""
-    kind = _GO_KINDS.get(type(value), "null")
-    return InvalidPatch(f"error decoding patch: json: cannot unmarshal {kind} into Go {target}")
+    """The error for a patch, or a part of it, of a wrong type, in the words of Go's JSON decoder."""
+    return InvalidPatch(f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go {target}")

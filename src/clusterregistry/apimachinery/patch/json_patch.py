@@ -19,11 +19,11 @@ from clusterregistry.apimachinery.patch.errors import PatchFailed, PatchTooLarge
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-"""What all copies of one patch may add up to, as JSON: kube-apiserver's own limit."""
+"""The most bytes, as JSON, that all copies of one patch may add: kube-apiserver's own limit."""
 
 MAX_SHIFTED = 100_000_000
-"""Items of lists that all operations of one patch may move by a place. Ten thousand inserts at the front of a new list
-move half of that; it takes about a tenth of a second."""
+"""List items that all operations of one patch may shift. Ten thousand inserts at the front of a new list shift half of
+that, in about a tenth of a second."""
 
 Operation = dict[str, Any]
 _Container = dict[str, Any] | list[Any]
@@ -35,8 +35,8 @@ _INDEX = re.compile(r"[-+]?[0-9]{1,18}")
 def apply(document: Any, patch: Any) -> Any:
     """The document after all operations, or an error and no change at all.
 
-    Raises InvalidPatch for what is no JSON patch, PatchTooLarge beyond MAX_OPERATIONS or MAX_SHIFTED, PatchFailed when
-    an operation fails.
+    Raises InvalidPatch for a malformed patch, PatchTooLarge beyond MAX_OPERATIONS or MAX_SHIFTED, PatchFailed if an
+    operation fails.
     """
     operations = _operations(patch)
     if len(operations) > MAX_OPERATIONS:
@@ -53,12 +53,12 @@ def apply(document: Any, patch: Any) -> Any:
         raise PatchFailed("the patched document is nested too deeply") from None
     if any(_nests(operation) for operation in operations) and too_deep(application.root):
         raise PatchFailed("the patched document is nested too deeply")
-    # What stands elsewhere now may mean something else there: who changes it must not change the former document.
+    # A moved part is shared with the former document: a copy, so that later changes do not change that one.
     return orjson.loads(_encoded(application.root)) if application.moved else application.root
 
 
 def unknown_fields(patch: Any) -> list[str]:
-    """The strict errors about members that no operation has; kube-apiserver warns of them or refuses them."""
+    """The strict errors for unknown members of operations; kube-apiserver warns of them or refuses them."""
     unknown = (
         f'json patch unknown field "[{index}].{cut(name)}"'
         for index, operation in enumerate(patch if isinstance(patch, list) else [])
@@ -114,7 +114,7 @@ class _Application:
         self._copied_bytes = 0
         self._shifted = 0
         self.moved = False
-        """Whether parts of the document may stand elsewhere now."""
+        """Whether an operation has moved a part of the document."""
 
     def run(self, operation: Operation) -> None:
         kind = operation.get("op")
@@ -204,7 +204,7 @@ class _Application:
         return container.pop(key)
 
     def _shift(self, items: int) -> None:
-        """Counts what stands behind the place in a list where something is put or taken."""
+        """Counts the list items after an insert or a removal."""
         self._shifted += items
         if self._shifted > MAX_SHIFTED:
             raise PatchTooLarge(
@@ -261,7 +261,7 @@ def _pointer(operation: Operation, name: str) -> str:
 
 
 def _tokens(path: str) -> list[str]:
-    """The unescaped tokens; as in the Go library, what stands before the first slash does not matter."""
+    """The unescaped tokens; as in the Go library, text before the first slash is ignored."""
     tokens = path.split("/")[1:]
     if not tokens:
         raise PatchFailed(f'operation does not apply: doc is missing path: "{path}": missing value')

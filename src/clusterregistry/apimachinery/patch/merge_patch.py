@@ -19,12 +19,12 @@ def apply(document: Any, patch: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """A value as a patch adds it: members that are null are left out at any depth, items that are null stay.
+    """A value as a patch adds it: without null members at any depth, with null items.
 
-    The Go library looks into lists too, other than the RFC says.
+    Unlike the RFC, the Go library looks into lists too.
     """
     if isinstance(value, dict):
-        if _SCALARS.issuperset(map(type, value.values())):  # as in most maps that are added: all of it stays
+        if _SCALARS.issuperset(map(type, value.values())):  # as in most maps: all of it stays
             return dict(value)
         return {key: without_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):

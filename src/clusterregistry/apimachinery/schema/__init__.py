@@ -1,1 +1,1 @@
-"""Schemas of kinds, compiled once to functions that validate, prune and recognise objects."""
+"""Schemas of kinds, compiled once to functions that validate and prune objects."""

@@ -1,7 +1,7 @@
-"""Recognises values that are exactly as their schema says, in one call into msgspec.
+"""Fast checks of values against their schema, each one call into msgspec.
 
-What is not recognised goes through ``validate`` and ``object_meta``, whose messages are those of kube-apiserver.
-Property tests compare both ways.
+A value that passes is valid. Any other goes through ``validate``, ``prune`` or ``object_meta``, which have the messages
+of kube-apiserver. Property tests compare the fast path with these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clusterregistry.apimachinery.schema.schemas import Schema
 
 Recognise = Callable[[Any], bool]
 Leaf = Callable[[Schema], Any]
-"""The type of what has no parts."""
+"""Maps the schema of a scalar to its type in Python."""
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -27,31 +27,31 @@ _Integer64 = Annotated[int, msgspec.Meta(ge=_INT64[0], le=_INT64[1])]
 
 
 class _Base64:
-    """Stands for a format that takes a function to check."""
+    """The type of base64 texts, which a function checks."""
 
 
 class _Time:
-    """The same: a pattern would take longer, for what is known of a text is not looked at again."""
+    """The type of times, which a function checks: its cache is faster than a pattern."""
 
 
 class _Recognised(_Base64, _Time):
-    """Stands for a value of such a format."""
+    """The instance that msgspec gets for a valid text of either type."""
 
 
 _FORMATS: dict[type, Callable[[str], bool]] = {_Base64: is_base64, _Time: times.is_usual}
 _RECOGNISED = _Recognised()
 _UNLIKE = (msgspec.ValidationError, UnicodeEncodeError)
-"""What msgspec raises; the latter for half of a surrogate pair."""
+"""The errors of msgspec; the latter for a lone surrogate."""
 
 
 class _NeverRecognised:
-    """Stands for what a type cannot say."""
+    """The type of texts that only ``validate`` can check: no value passes."""
 
 
 def compile_recognition(schema: schemas.Object) -> Recognise:
-    """A function that tells whether a value has the types, fields and formats of the schema, and nothing else.
+    """A function that checks types, fields and formats of a value. Unknown fields fail.
 
-    No null is recognised, nor a former spelling of a field. Whether the items of a list are unique is not looked at.
+    Nulls and former spellings of fields fail, too. The uniqueness of list items is not checked.
     """
     struct = _struct(schema, _exact_type)
     convert = msgspec.convert
@@ -67,16 +67,16 @@ def compile_recognition(schema: schemas.Object) -> Recognise:
 
 
 def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[str]) -> Recognise:
-    """The same for types and fields alone, since formats are most of the work, and pruning does not ask for them.
+    """A function that checks types and fields alone: formats are most of the work, and pruning does not need them.
 
-    Properties in ``untouched`` may be there and be anything.
+    Properties in ``untouched`` may have any value.
     """
     struct = _struct(schema, _bare_type, untouched)
     convert = msgspec.convert
 
     def recognise(value: Any) -> bool:
         try:
-            convert(value, struct)  # without the hook, which costs something even where nothing calls it
+            convert(value, struct)  # without the hook, which has a cost even if it is never called
         except _UNLIKE:
             return False
         return True
@@ -85,7 +85,7 @@ def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[st
 
 
 def _formatted(wanted: type, value: Any) -> Any:
-    """Called for the types that are none of msgspec's, of which it wants to have instances."""
+    """Msgspec's hook for types of ours: returns an instance of the type for a valid text."""
     is_good = _FORMATS.get(wanted)
     if is_good and type(value) is str and is_good(value):
         return _RECOGNISED
@@ -96,7 +96,7 @@ def _struct(schema: schemas.Object, leaf: Leaf, untouched: frozenset[str] = froz
     known = {name: field for name, field in schema.fields.items() if name not in schema.old_spellings}
     types: dict[str, Any] = {name: _type(field, leaf) for name, field in known.items()} | dict.fromkeys(untouched, Any)
     fields = [
-        # Named by number, since names on the wire need not be names in Python.
+        # Names on the wire need not be identifiers in Python.
         (f"field{number}", type_, msgspec.field(name=name, **({} if name in schema.required else {"default": None})))
         for number, (name, type_) in enumerate(types.items())
     ]
@@ -125,7 +125,7 @@ def _bare_type(schema: Schema) -> Any:
             return bool
         case schemas.IntOrString():
             return str | int
-        case _:  # anything: what has no parts needs no look
+        case _:  # a value of any type
             return str | bool | int
 
 
@@ -160,13 +160,15 @@ def _integer(schema: schemas.Integer) -> Any:
     return Annotated[int, msgspec.Meta(ge=low, le=high)]
 
 
+# Metadata
+
 _Text = Annotated[str, Meta(min_length=1)]
 _Texts = Annotated[dict[str, str], Meta(min_length=1)]
 _Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 
 class _MetadataTime:
-    """Stands for a time that is not Go's zero, just as we write it. What is known of a text is not looked at again."""
+    """The type of times in the form in which we write them, except for Go's zero time."""
 
 
 _A_TIME = _MetadataTime()
@@ -187,7 +189,7 @@ class _Entry(_Usual):
 
 
 class _Metadata(_Usual):
-    """Without what is rare: owners, deletion, finalizers, and what is kept only to be refused."""
+    """Metadata without rare fields: owners, deletion, finalizers, and fields that validation refuses."""
 
     annotations: _Texts | UnsetType = UNSET
     creationTimestamp: _MetadataTime | UnsetType = UNSET  # noqa: N815
@@ -203,11 +205,11 @@ class _Metadata(_Usual):
 
 
 def is_usual(metadata: dict[str, Any]) -> bool:
-    """Whether decoding gives the very same, and nothing to say about it."""
+    """Whether decoding returns equal metadata without warnings."""
     try:
         if "creationTimestamp" in metadata:
             msgspec.convert(metadata, _Metadata, dec_hook=_usual_time)
-        else:  # no server has seen it, so there are no times; to name a hook costs something even if nothing calls it
+        else:  # a new object has no times, and the hook has a cost even if it is never called
             msgspec.convert(metadata, _Metadata)
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for half of a surrogate pair
         return False
@@ -215,7 +217,7 @@ def is_usual(metadata: dict[str, Any]) -> bool:
 
 
 def _usual_time(_wanted: type, value: Any) -> _MetadataTime:
-    """Called for what is to be a time, which is no type of msgspec's."""
+    """Msgspec's hook for times."""
     if type(value) is str and times.is_usual(value) and value != times.ZERO:
         return _A_TIME
     raise ValueError(value)  # msgspec makes a ValidationError of it

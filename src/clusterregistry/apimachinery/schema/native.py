@@ -1,8 +1,8 @@
-"""Reading objects of kinds that are compiled into kube-apiserver: as Go's decoder reads JSON into structs.
+"""Decodes objects of native kinds, those compiled into kube-apiserver, as Go decodes JSON into structs.
 
-Unlike a custom resource, such an object has no other form than its struct: a value of the wrong type is refused while
-it is decoded, what is empty is left out unless the struct always writes it (``required``, ``always_written``), and null
-is what Go makes of it. Pure functions over wire objects; they must not know any one kind.
+Unlike a custom resource, such an object has no other form than its struct: decoding refuses a value of a wrong type,
+leaves out empty fields unless the struct always writes them (``required``, ``always_written``), and treats null as Go
+does. Pure functions over wire objects; they must not know any one kind.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _COMMON = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def decoder(schema: schemas.Object, *, kind: str) -> Callable[[Object], list[str]]:
-    """A function that brings an object into the form of its struct, in place.
+    """A function that converts an object to the form of its struct, in place.
 
-    It returns the paths of the fields that the struct does not have, in the order of the document, and raises
-    ShapeError for the first value that does not fit. ``apiVersion``, ``kind`` and ``metadata`` stay as they are.
+    It returns the paths of unknown fields, in the order of the document, and raises ShapeError for the first value of a
+    wrong type. ``apiVersion``, ``kind`` and ``metadata`` stay unchanged.
     """
 
     def decode(obj: Object) -> list[str]:
@@ -39,7 +39,7 @@ def decoder(schema: schemas.Object, *, kind: str) -> Callable[[Object], list[str
 
 
 class _Place:
-    """Where a value stands: in which struct, and the path to it in Go's words and in those of ``fieldValidation``."""
+    """The place of a value: its struct, and its path in Go's form and in that of ``fieldValidation``."""
 
     __slots__ = ("go_path", "path", "struct")
 
@@ -103,7 +103,7 @@ class _Reading:
         raise place.mismatch(value, schema)
 
     def _item(self, schema: Schema, value: Any, place: _Place) -> Any:
-        """An item of a list or a value of a map, which is there even when it is null."""
+        """An item of a list or a value of a map, which stays even if it is null."""
         return self._zero(schema, place) if value is None else self._value(schema, value, place)
 
     def _zero(self, schema: Schema, place: _Place) -> Any:
@@ -116,7 +116,7 @@ class _Reading:
 
 
 def _left_out(schema: Schema, value: Any) -> bool:
-    """Whether Go's ``omitempty`` leaves a value out: an optional struct is a pointer, and written when it is there."""
+    """Whether Go's ``omitempty`` leaves a value out. An optional struct is a pointer, and not left out when empty."""
     return value is None or (not value and not isinstance(schema, schemas.Object))
 
 

@@ -1,7 +1,7 @@
 """Schemas compiled to functions that rename, prune and normalise values in place.
 
-Paths are built only for what is reported: a function returns paths relative to its value (``.key``, ``[0]``), or
-texts that begin with one, and each level puts itself in front of them.
+Paths are built only for reported fields: a function returns paths relative to its value (``.key``, ``[0]``), or texts
+that begin with one, and each level adds its prefix.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Renamer = Callable[[Any], list[str] | None]
 
 _COMPOUND = frozenset((dict, list))
 _TIDY = frozenset((str, bool))
-"""Types of values that are never changed, whatever the schema says."""
+"""Types of values that no schema changes."""
 
 
 def compile_pruner(schema: Schema, untouched: frozenset[str] = frozenset()) -> Pruner:
-    """A function that prunes a value in place and returns the paths of what was unknown, None for nothing.
+    """A function that prunes a value in place and returns the paths of unknown fields, None if there are none.
 
-    Properties named in ``untouched`` are known and left as they are.
+    Properties in ``untouched`` are known and stay unchanged.
     """
     match schema:
         case schemas.Object():
@@ -38,7 +38,7 @@ def compile_pruner(schema: Schema, untouched: frozenset[str] = frozenset()) -> P
 
 
 def compile_renamer(schema: Schema) -> Renamer | None:
-    """A function that renames old spellings in place and returns a warning for each; None where there are none."""
+    """A function that renames old spellings in place and returns a warning for each; None for a schema without any."""
     match schema:
         case schemas.Object():
             return _object_renamer(schema)
@@ -51,9 +51,9 @@ def compile_renamer(schema: Schema) -> Renamer | None:
 
 
 def prune_everything(value: Any) -> list[str] | None:
-    """Prunes where no properties are known: lists stay, objects lose all they have.
+    """Prunes a value without a schema: lists stay, objects lose all fields.
 
-    Without recursion, for this is the one place where the depth is the client's to choose.
+    Without recursion: only here the client chooses the depth.
     """
     if type(value) not in _COMPOUND:
         return None
@@ -78,7 +78,7 @@ def _object_pruner(schema: schemas.Object, untouched: frozenset[str]) -> Pruner:
         if type(value) is not dict:
             return prune_everything(value)
         if value.keys() <= known and _TIDY.issuperset(map(type, value.values())):
-            return None  # as many are, and found out without a loop of ours
+            return None  # the usual case, decided without a loop in Python
         return _prune_fields(value, pruners, integral)
 
     return prune
@@ -153,7 +153,7 @@ def _holds_integers(schema: Schema) -> bool:
 
 
 def _leave(_value: Any) -> None:
-    """The pruner of what is known and none of ours."""
+    """The pruner of untouched properties."""
 
 
 def _object_renamer(schema: schemas.Object) -> Renamer | None:

@@ -1,9 +1,8 @@
-"""How a type is described: once, as data.
+"""Types as data: each type is described once.
 
-From one description come validation, pruning and defaults (``structural``), OpenAPI v2 and v3
-(``discovery``), strategic merge patch (``patching``) and server-side apply (``apply``). A kind's own
-description leaves out ``apiVersion``, ``kind`` and ``metadata``, which all kinds share; ``object_meta_schema``
-adds them.
+Validation and pruning (``structural``), OpenAPI v2 and v3, strategic merge patch (``patch``) and server-side apply
+(``fieldmanager``) all use the same description. A kind's own description leaves out ``apiVersion``, ``kind`` and
+``metadata``, which all kinds share; ``object_meta_schema`` adds them.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ ListType = Literal["atomic", "set", "map"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Any value. The subclasses say which.
+    """Any value; subclasses are the types.
 
-    ``type_name`` is what Go calls the type, for a kind that kube-apiserver has compiled in: messages and OpenAPI
-    name it.
+    ``type_name`` is the name of the Go type of a native kind, for messages and OpenAPI.
     """
 
     description: str = ""
@@ -31,7 +29,7 @@ class Schema:
 class String(Schema):
     """``format`` is ``byte`` (base64) or ``date-time`` (RFC 3339), or empty.
 
-    ``default`` stands for the value of a list's key that an item lacks.
+    ``default`` is the value of a list's key for items without the key.
     """
 
     format: str = ""
@@ -81,7 +79,7 @@ class Object(Schema):
     ``old_spellings`` maps a property's former name to its present one: accepted with a warning,
     stored and answered under the present name, and listed as deprecated where old clients look.
     An ``atomic`` struct changes as a whole. ``always_written`` names fields that a client may leave out
-    and that are written all the same, for a kind that kube-apiserver has compiled in.
+    and that are written anyway, for a native kind.
     """
 
     fields: Mapping[str, Schema]

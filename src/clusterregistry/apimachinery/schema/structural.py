@@ -1,7 +1,7 @@
-"""A schema at work: compiled once, then applied to every object that is written.
+"""A compiled schema: validates and prunes every object that is written.
 
-Behaves as kube-apiserver does with the structural schema of a custom resource. Nothing here raises for
-any JSON value, however odd.
+The behaviour is that of kube-apiserver with the structural schema of a custom resource. Nothing here raises for any
+JSON value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COMMON = frozenset(("apiVersion", "kind", "metadata"))
 
 
 class Structural:
-    """One version of one kind. Objects are taken whole; ``apiVersion``, ``kind`` and ``metadata`` stay as they are."""
+    """One version of one kind. Takes whole objects; ``apiVersion``, ``kind`` and ``metadata`` stay unchanged."""
 
     def __init__(self, schema: schemas.Object) -> None:
         self._parts = tuple(name for name in schema.fields if name not in _COMMON)
@@ -38,24 +38,24 @@ class Structural:
         self._list_checks = {name: check for name, part in parts.items() if (check := compile_list_check(part))}
 
     def is_tidy(self, obj: Object) -> bool:
-        """Whether an object is known to be such that ``rename_old_spellings`` and ``prune`` do and return nothing."""
+        """Whether ``rename_old_spellings`` and ``prune`` certainly have nothing to do. A fast check."""
         return None not in obj.values() and self._has_shape(obj)
 
     def rename_old_spellings(self, obj: Object) -> list[str]:
-        """Gives former property names their present ones, in place; a warning for each. ``prune`` comes after."""
+        """Renames former properties, in place, and returns a warning for each. Call ``prune`` after it."""
         warnings = self._rename(obj) if self._rename else None
         return [text.removeprefix(".") for text in warnings] if warnings else []
 
     def prune(self, obj: Object) -> list[str]:
-        """Removes, in place, what the schema does not know, and returns its sorted paths.
+        """Removes unknown fields, in place, and returns their sorted paths.
 
-        Also drops null where the schema gives a type, and turns a float such as 1.0 into the integer it is.
+        Also drops null where the schema has a type, and converts a float such as 1.0 to an integer.
         """
         unknown = self._prune(obj)
         return sorted(path.removeprefix(".") for path in unknown) if unknown else []
 
     def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[FieldError]:
-        """Everything that breaks the schema. A top-level part that equals that of ``old`` is known to be good."""
+        """All violations of the schema. A top-level part that equals that of ``old`` is known to be valid."""
         errors: list[FieldError] = []
         duplicates: list[FieldError] = []
         for part in self._changed(obj, old):
@@ -65,9 +65,9 @@ class Structural:
         return errors + duplicates
 
     def validate_part(self, part: str, value: Any, old: Any = None) -> list[FieldError]:
-        """The same for one top-level part on its own, as a subresource writes it.
+        """All violations in one top-level part, as a subresource writes it.
 
-        Messages then name fields from that part on: kube-apiserver checks ``/status`` against the status schema.
+        Messages name fields from that part on: kube-apiserver checks ``/status`` against the status schema.
         """
         if value is None or value == old:
             return []

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class AuditLogError(OperatorError):
-    """The log cannot be written, which a server should say at its start rather than later."""
+    """The audit log cannot be written. Raised at start, before the first event."""
 
     def __init__(self, message: str) -> None:
         remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
@@ -41,7 +41,7 @@ class AuditLogError(OperatorError):
 
 @contextlib.asynccontextmanager
 async def open_audit_log(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
-    """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
+    """Runs the audit log; writes queued events at the end. Raises PolicyError and AuditLogError."""
     policy, log = _policy(settings), _log_output(settings)
     queue: EventQueue[Event] = EventQueue(log, Renderer(Masker(looks_secret)).line, counts)
     queue.start()
@@ -76,16 +76,16 @@ def _log_output(settings: AuditSettings) -> Log:
 
 
 class LogFile:
-    """A file to append to. It is opened when it is needed, and again when somebody has moved or removed it."""
+    """An output to a file with rotation. The file is opened again after it was moved or removed."""
 
     def __init__(self, path: Path, rotation: Rotation, *, now: Callable[[], float] = time.time) -> None:
         self._path, self._rotation, self._now = path, rotation, now
         self._descriptor = _NO_DESCRIPTOR
         self._is_rotating = True
-        """False while renaming fails: the file then grows, for that loses nothing."""
+        """False while renaming fails: the file grows then, so that no event is lost."""
 
     def check(self) -> None:
-        """Whether it can be written, without waiting for anybody. Raises OSError."""
+        """Raises OSError if the file cannot be written. Does not wait for the reader of a pipe."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         os.close(os.open(self._path, _FLAGS | os.O_NONBLOCK, _PRIVATE_FILE))
 
@@ -105,7 +105,7 @@ class LogFile:
             self._descriptor = _NO_DESCRIPTOR
 
     def _fitting(self, lines: list[bytes], size: int | None) -> int:
-        """How many of the lines fit into the file; one that is larger than a file has one for itself."""
+        """The number of lines that fit into the file. A line that is larger than a file gets a file for itself."""
         limit = self._rotation.most_bytes
         if not limit or size is None:
             return len(lines)
@@ -118,7 +118,7 @@ class LogFile:
         return count if count or size else 1
 
     def _ensure_open(self) -> int | None:
-        """The size of the file at our path, which is open then; None when it is no regular file."""
+        """Opens the file if necessary, and returns its size; None if it is not a regular file."""
         if self._descriptor != _NO_DESCRIPTOR:
             ours = os.fstat(self._descriptor)
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -133,7 +133,7 @@ class LogFile:
         return opened.st_size + self._finish_last_line(opened.st_size)
 
     def _finish_last_line(self, size: int) -> int:
-        """A line that broke off, as at a power failure, must not swallow the next one."""
+        """Ends an incomplete last line, as after a power failure, with a newline. Returns the bytes written."""
         if not size:
             return 0
         with self._path.open("rb") as reading:
@@ -141,7 +141,7 @@ class LogFile:
             return 0 if reading.read() == b"\n" else os.write(self._descriptor, b"\n")
 
     def _write(self, data: bytes, size: int | None) -> None:
-        """All of it or, if it is a regular file, nothing."""
+        """Writes all data or, to a regular file, nothing."""
         try:
             _write_all(self._descriptor, data)
         except OSError:
@@ -165,7 +165,7 @@ class LogFile:
         return True
 
     def _backup_path(self) -> Path:
-        """A name that is free: two files may be full within a millisecond."""
+        """An unused name: two files may be full within a millisecond."""
         moment = datetime.fromtimestamp(self._now(), UTC)
         while True:
             shown = f"{moment.strftime(_TIME)}.{moment.microsecond // 1000:03}"
@@ -177,11 +177,11 @@ class LogFile:
     def _remove_old(self) -> None:
         backups = self._backups()
         most, days = self._rotation.most_backups, self._rotation.most_days
-        doomed = {path for _, path in backups[most:]} if most else set()
+        expired = {path for _, path in backups[most:]} if most else set()
         if days:
             oldest = datetime.fromtimestamp(self._now(), UTC) - timedelta(days=days)
-            doomed |= {path for made, path in backups if made < oldest}
-        for path in doomed:
+            expired |= {path for made, path in backups if made < oldest}
+        for path in expired:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
@@ -206,7 +206,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class StandardOutput:
-    """``--audit-log-path=-``: for those whose surroundings collect what a process prints."""
+    """The output of ``--audit-log-path=-``, for platforms that collect the output of a process."""
 
     def append(self, lines: list[bytes]) -> None:
         while lines:
@@ -214,4 +214,4 @@ class StandardOutput:
             lines[:1] = [lines[0][written:]] if written < len(lines[0]) else []
 
     def close(self) -> None:
-        """It is not ours to close."""
+        """Standard output stays open."""

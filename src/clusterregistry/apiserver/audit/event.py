@@ -1,4 +1,4 @@
-"""Events as lines of JSON, in kube-apiserver's shape and order of fields. Runs in the writing thread."""
+"""Renders events as lines of JSON, with kube-apiserver's fields in its order. Runs in the writing thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterregistry.apiserver.audit.trail import TOO_LARGE, Event, Trail, decod
 from clusterregistry.apiserver.authn.user import User
 
 _GO_KEEPS = "/$&+,:;=@~"
-"""What Go leaves as it is in a path, beside letters, digits and ``-_.~``."""
+"""Characters that Go does not escape in a path, besides letters, digits and ``-_.~``."""
 
 _STATUS_FIELDS = ("metadata", "status", "message", "reason", "details", "code")
 _SECRET_RESOURCES = frozenset({("authentication.k8s.io", "tokenreviews")})
@@ -33,7 +33,7 @@ Fields = dict[str, Any]
 
 
 class Renderer:
-    """Makes a line of an event."""
+    """Renders an event as a line."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
@@ -43,7 +43,7 @@ class Renderer:
         self._user_agent = bounded_cache(_CACHED)(masker.text)
 
     def line(self, event: Event) -> bytes:
-        """Never fails for what a client has sent: bodies that cannot be written are left out."""
+        """Never fails for any request: bodies that cannot be encoded are left out."""
         try:
             return _encoded(self._fields(event, with_bodies=True))
         except (TypeError, RecursionError):  # orjson's errors are TypeErrors
@@ -102,7 +102,7 @@ class Renderer:
 
 
 class _Outcome:
-    """What came of a request: known from the first byte of the answer on."""
+    """The outcome of a request, known from the first byte of the answer on."""
 
     def __init__(self, trail: Trail, masker: Masker, *, with_bodies: bool) -> None:
         self._trail, self._masker = trail, masker
@@ -152,7 +152,7 @@ class _Outcome:
 
 
 def _object_ref(trail: Trail, sent: Any) -> Fields:
-    """What was asked for. As kube-apiserver does: where the path does not tell, the object that was sent does."""
+    """The object of a request. As in kube-apiserver, fields that are not in the path are those of the sent object."""
     info = trail.info
     metadata = sent.get("metadata") if isinstance(sent, dict) and info.verb in ("create", "update") else None
     if not isinstance(metadata, dict):
@@ -191,9 +191,9 @@ _MOST_PROXIES = 32
 
 
 def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
-    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which anybody can forge, then the peer's.
+    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which any client can forge, then that of the peer.
 
-    What is no IP address is left out. The peer's is not repeated when the last proxy has named it.
+    Other texts are left out. The peer's address is not repeated if the last proxy has named it.
     """
     if not forwarded_for and not real_ip:
         return [peer] if peer else []

@@ -1,7 +1,7 @@
-"""Events that wait to be written, and the one thread that renders and writes them.
+"""The queue of audit events, and the one thread that renders and writes them.
 
-The loop only appends. When the log cannot be written, the thread tries again until it can, and events wait; when too
-many wait, new ones are dropped and counted. Who serves never waits.
+The loop only appends, and never waits. While the log cannot be written, the thread retries and events queue up; when
+the queue is full, new events are dropped and counted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ E = TypeVar("E")
 
 _SLICE = 16
 _SHARE = 8
-"""Rendering holds the interpreter's lock: after so many events, or this share of all that wait, others get their turn.
+"""Rendering holds the GIL: the thread yields it after so many events, or after this share of the queue.
 
-A busy loop gives the lock back only after five milliseconds, so that slices which did not grow with the queue would
-let it overflow.
+A busy loop returns the GIL only after five milliseconds: slices that did not grow with the queue would let it
+overflow.
 """
 
 _BATCH = 256
@@ -33,26 +33,26 @@ _log = logging.getLogger(__name__)
 
 
 class Log(Protocol):
-    """Where lines go. Only the thread uses it."""
+    """An output for lines. Only the thread uses it."""
 
     def append(self, lines: list[bytes]) -> None:
-        """Writes the lines, each with its newline, and removes from the list what is written. Raises OSError."""
+        """Writes the lines, each with its newline, and removes the written ones from the list. Raises OSError."""
         ...
 
     def close(self) -> None: ...
 
 
 class EventQueue(Generic[E]):
-    """Between the loop, which puts, and its own thread, which takes."""
+    """A bounded queue from the loop to its own thread."""
 
     def __init__(self, log: Log, render: Callable[[E], bytes], counts: Counts, limits: Limits | None = None) -> None:
         self._log, self._render, self._counts, self._limits = log, render, counts, limits or Limits()
         self._waiting: deque[tuple[E, int]] = deque()
-        # Monotonic counters with one writer each: what waits is the difference, and no lock is needed.
+        # Monotonic counters with one writer each: the queue's size is the difference, without a lock.
         self._put_events = self._put_bytes = 0
         self._taken_events = self._taken_bytes = 0
         self._dropped_before = -1
-        """What was dropped before the queue became full; negative while it is not."""
+        """The count of dropped events when the queue became full; negative while it is not full."""
         self._signalled = False
         self._wake = threading.Event()
         self._ending = threading.Event()
@@ -73,7 +73,7 @@ class EventQueue(Generic[E]):
             self._drop()
             return
         if self._dropped_before >= 0:
-            self._tell_of_room()
+            self._log_room()
         self._put_events += 1
         self._put_bytes += size
         self._waiting.append((event, size))
@@ -82,14 +82,14 @@ class EventQueue(Generic[E]):
             self._wake.set()
 
     def close(self) -> None:
-        """Waits until everything is written, but no longer than the farewell."""
+        """Waits until everything is written, for ``Limits.farewell`` seconds at most."""
         self._end_by = time.monotonic() + self._limits.farewell
         self._ending.set()
         self._wake.set()
         self._thread.join(self._limits.farewell + 1.0)
         if self._thread.is_alive():
             left = self._put_events - self._taken_events
-            _log.error("the audit log takes nothing: %d events at the end are not in it", left)
+            _log.error("the audit log cannot be written: the last %d events are not in it", left)
 
     def _drop(self) -> None:
         if self._dropped_before < 0:
@@ -97,7 +97,7 @@ class EventQueue(Generic[E]):
             _log.error("too many audit events wait to be written: new ones are dropped until there is room")
         self._counts.dropped += 1
 
-    def _tell_of_room(self) -> None:
+    def _log_room(self) -> None:
         _log.warning("audit events are recorded again; %d were dropped", self._counts.dropped - self._dropped_before)
         self._dropped_before = -1
 
@@ -106,7 +106,7 @@ class EventQueue(Generic[E]):
             while not self._ending.is_set():
                 self._wake.wait()
                 self._ending.wait(self._limits.gathering)
-                # In this order: who puts an event after this line sets it again, and what was put before is taken now.
+                # In this order: an event put after this line sets it again, and events put before are written now.
                 self._wake.clear()
                 self._signalled = False
                 self._write_waiting()
@@ -141,7 +141,7 @@ class EventQueue(Generic[E]):
             return []
 
     def _write(self, lines: list[bytes]) -> None:
-        """Tries until it is written, or until nobody waits for it any more."""
+        """Retries until all lines are written, or until the shutdown's time is over."""
         while lines:
             try:
                 self._log.append(lines)

@@ -17,7 +17,7 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What is done with the requests of a rule."""
+    """What is recorded of a request."""
 
     level: Level
     omitted_stages: frozenset[str] = frozenset()
@@ -29,9 +29,9 @@ NOTHING = Recording(level=Level.None_)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Resources of one group: none named means all; ``clusters``, ``clusters/status``, ``*/status``, ``clusters/*``.
+    """Resources of one group, all if none is named: ``clusters``, ``clusters/status``, ``*/status``, ``clusters/*``.
 
-    Unlike ``clusters/*``, which is also ``clusters`` itself, ``*/status`` is nothing but the subresource.
+    ``clusters/*`` includes ``clusters`` itself; ``*/status`` is the subresource alone.
     """
 
     group: str
@@ -48,7 +48,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What must hold of a request: an empty condition always does."""
+    """The conditions on a request, and what is recorded of it. An empty condition matches every request."""
 
     recording: Recording
     users: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Rule:
     paths: tuple[str, ...] = ()
 
     def matches(self, user: User | None, info: RequestInfo) -> bool:
-        """``user`` is None when authentication failed: rules that name users do not match then."""
+        """``user`` is None if authentication failed: then rules with users or groups do not match."""
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.groups and (user is None or self.groups.isdisjoint(user.groups)):
@@ -81,7 +81,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules in their order."""
+    """Rules in their order: the first one that matches a request counts."""
 
     rules: Sequence[Rule]
 
@@ -93,7 +93,7 @@ class Policy:
 
 
 def _spellings(info: RequestInfo) -> tuple[str, ...]:
-    """Everything by which a rule may name the resource of a request."""
+    """All spellings by which a rule can name the resource of a request."""
     resource, subresource = info.resource, info.subresource
     if subresource:
         return ANY, f"{resource}/{subresource}", f"*/{subresource}", f"{resource}/*"
@@ -117,7 +117,7 @@ DEFAULT_POLICY = Policy(
         ),
     )
 )
-"""Records who changed something, and who tried to: every write at the level Metadata, also one that was refused.
+"""Records every write at the level Metadata, also a refused one.
 
 Reads are not recorded: there are hundreds of them to a write. Nor are reviews: they are created, but change nothing,
 and a server that delegates authentication to this one creates one for each of its own requests. Nor are other paths:

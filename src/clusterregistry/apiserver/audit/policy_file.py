@@ -144,13 +144,13 @@ def _wrong_strings(value: dict[str, Any], path: str, name: str, allowed: Collect
 
 
 def _policy(value: dict[str, Any]) -> Policy:
-    """For a value without mistakes."""
+    """Converts a value without mistakes."""
     stages, omits = _set(value, "omitStages"), bool(value.get("omitManagedFields"))
     return Policy([_rule(rule, stages, omits=omits) for rule in value["rules"]])
 
 
 def _rule(value: dict[str, Any], stages: frozenset[str], *, omits: bool) -> Rule:
-    """``stages`` and ``omits`` are the policy's: a rule's stages come on top, its managed fields instead."""
+    """``stages`` and ``omits`` are those of the policy. A rule adds to its stages, and overrides ``omits``."""
     own = value.get("omitManagedFields")
     level = LEVELS[value["level"]]
     return Rule(

@@ -1,6 +1,6 @@
-"""Takes out of an event what nobody may read in a log: values that look like credentials or are called so.
+"""Masks credentials in events: values that look like credentials, and values under the name of one.
 
-It errs on the side of masking: a log is copied to places where nobody expects a credential.
+It errs on the side of masking: logs are copied to places that are not protected like credentials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _with_separators(ending: str) -> str:
 
 
 LooksSecret = Callable[[str], str]
-"""What kind of credential a text holds by its looks; empty for none."""
+"""The kind of credential that a text looks like; empty for none."""
 
 _WORDS = rf"(?:{'|'.join(map(_with_separators, ENDINGS))}|pass)s?"
 # A key and its value within a text, as in a kubeconfig, in JSON (quoted once or more), in a query or on a command line.
@@ -43,9 +43,9 @@ _AUTHORIZATION = re.compile(
 _BEARER = re.compile(r"\b(bearer|basic)(?:\s|%20|\+){1,16}[^\s\"'\\,;&]+", re.IGNORECASE)
 _HINT = re.compile(r"token|pass|pwd|secret|key|credential|bearer|basic|authorization", re.IGNORECASE)
 _LONG_KEY = 32
-"""Characters: no key that is shorter is looked at, for nearly all are."""
+"""Characters: shorter keys, which nearly all are, are not checked."""
 _NAMING = ("path", "name", "key")
-"""What a map calls the key of its ``value``: JSON patches, lists of properties."""
+"""The field with the name of a map's ``value``, as in JSON patches and lists of properties."""
 
 
 class Masker:
@@ -55,10 +55,10 @@ class Masker:
         self._looks_secret = looks_secret
 
     def text(self, text: str) -> str:
-        """The text without what is secret in it; of a long one the beginning.
+        """The text with its secrets masked, cut after LONGEST_TEXT characters.
 
-        What it looks like is found out from all of it, for a token that is cut looks like none. What is assigned in it
-        takes four times as long to find, and is masked up to the cut just as well.
+        The kind of credential is detected in the whole text: a token that is cut looks like none. Assignments take
+        four times as long to find, so they are masked after the cut.
         """
         if what := self._looks_secret(text):
             return f"[masked: {what}]"
@@ -67,11 +67,11 @@ class Masker:
         return _without_assigned(text)
 
     def query(self, query: str) -> str:
-        """A query whose parameters are judged one by one, by their names and their values."""
+        """The query with each secret parameter masked, by its name or its value."""
         return "&".join(self._parameter(parameter) for parameter in query.split("&"))
 
     def json(self, value: Any) -> Any:
-        """The same, a copy where something is masked. Raises RecursionError for what is nested too deep."""
+        """The value with its secrets masked, a copy. Raises RecursionError for a value that is nested too deeply."""
         if type(value) is str:
             return self.text(value)
         if type(value) is dict:
@@ -98,7 +98,7 @@ class Masker:
         return masked
 
     def _key(self, key: str) -> str:
-        """A map whose keys are free, such as the configuration of a provider, may have a credential as one."""
+        """Masks a key: a map with arbitrary keys, such as a provider's configuration, may have a credential as one."""
         what = self._looks_secret(key) if len(key) >= _LONG_KEY else ""
         if what:
             return f"[masked: {what}]"

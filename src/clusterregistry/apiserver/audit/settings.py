@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 
 
 class Level(enum.IntEnum):
-    """Each level records what the ones before it do, and more. The names are those on the wire."""
+    """Each level records more than the one before. The names are those on the wire."""
 
     None_ = 0
     Metadata = 1
@@ -36,7 +36,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.levels = [0] * len(Level)
-        """Requests, by how much of them is recorded."""
+        """Requests by their level."""
         self.events = 0
         self.dropped = 0
         """Events that found the queue full."""
@@ -50,7 +50,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotation:
-    """How large a file may become, how many old ones are kept and for how long; 0 sets no limit."""
+    """The size of a file, and the number and age in days of old ones; 0 sets no limit."""
 
     most_bytes: int = 0
     most_backups: int = 0
@@ -59,24 +59,24 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much may wait to be written, and how long what takes."""
+    """Limits of the queue, and times of the writing thread."""
 
     most_events: int = 10_000
     most_bytes: int = 64 * MEGABYTE
     gathering: float = 0.02
-    """Seconds from the first event to the write, so that one write serves many."""
+    """Seconds from the first event to the write, so that one write has many events."""
     retry: float = 1.0
-    """Seconds after which a write that failed is tried again."""
+    """Seconds after which a failed write is retried."""
     farewell: float = 5.0
-    """Seconds that the end of the server waits for what is queued."""
+    """Seconds that a shutdown waits for queued events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """What to record, and where."""
+    """The policy and the output of the audit log."""
 
     policy_file: Path | None
-    """None is the policy that is built in."""
+    """None: the built-in policy."""
     path: Path | None
-    """None is standard output."""
+    """None: standard output."""
     rotation: Rotation

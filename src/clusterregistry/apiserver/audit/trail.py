@@ -1,4 +1,4 @@
-"""What is noted of one request while it is served: references only, for rendering is the writing thread's work."""
+"""Collects the audit data of a request while it is served: references only, as the writing thread renders them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from clusterregistry.apiserver.http.response import Answer, Response
 
 LARGEST = 1024 * 1024
 LARGEST_YAML = 64 * 1024
-"""Bytes above which a body is left out: one event must not hold up all others. YAML takes long to read."""
+"""Bytes above which a body is left out: one event must not delay all others. YAML takes long to parse."""
 
 LARGEST_NAMING_BODY = 64 * 1024
-"""Below the level Request a body is only looked at for the name of what it creates: not if it is larger."""
+"""Below the level Request a body is read only for the object's name, and only up to this size."""
 
 _NAMING_VERBS = frozenset({"create", "update"})
 _LARGEST_STATUS = 4096
 _STATUS_VERBS = frozenset({"delete", "deletecollection"})
-"""Verbs whose answer may be a Status that is worth telling, and how large that is at most."""
+"""Verbs whose answer may be a Status, which is recorded, and its largest size."""
 
 _OVERHEAD = 1024
-"""Bytes that an event takes beside its bodies, roughly."""
+"""Bytes of an event besides its bodies, roughly."""
 
 
 class Trail:
-    """One request that is recorded. Everything after ``decision`` is known only once it is answered."""
+    """The audit data of one request. Everything from ``decision`` on is known only once the request is answered."""
 
     __slots__ = (
         "address",
@@ -90,7 +90,7 @@ class Trail:
             self.truncated = is_shown
 
     def failed(self, request: Request, status: dict[str, Any]) -> None:
-        """Answered with an error."""
+        """Records an error as the answer."""
         self._note_way(request)
         self.status = status
         self.code = int(status["code"])
@@ -102,11 +102,11 @@ class Trail:
             return
         if answer.length <= LARGEST:
             self.answer, self.answer_type = tuple(answer.body), answer.content_type
-        else:  # what waits to be written must not hold much of the memory
+        else:  # queued events must not take much memory
             self.truncated = True
 
     def _note_way(self, request: Request) -> None:
-        """What the filters between us and the handler have found out."""
+        """Records the results of the filters after the audit filter."""
         self.decision = request.decision
         if request.user is not self.user:
             self.impersonated = request.user
@@ -118,13 +118,13 @@ class Trail:
 
     @property
     def size(self) -> int:
-        """Bytes that wait with it, roughly."""
+        """Bytes of memory that a queued event holds, roughly."""
         size = _OVERHEAD + len(self.info.path) + len(self.query_string) + len(self.user_agent)
         return size + (len(self.body) if self.body else 0) + sum(map(len, self.answer))
 
 
 class Event:
-    """A trail at one of its stages."""
+    """An audit event: a trail at one of its stages."""
 
     __slots__ = ("at", "stage", "trail")
 
@@ -133,7 +133,7 @@ class Event:
 
 
 class Audit:
-    """Begins trails as the policy says, and queues their events. Never waits, never raises."""
+    """Starts the trails that the policy requires, and queues their events. Never waits, never raises."""
 
     def __init__(
         self, policy: Policy, queue: EventQueue[Event], counts: Counts, *, now: Callable[[], float] = time.time
@@ -141,7 +141,7 @@ class Audit:
         self._policy, self._queue, self._counts, self.now = policy, queue, counts, now
 
     def trail(self, request: Request) -> Trail | None:
-        """The trail of a request that is to be recorded."""
+        """A new trail for a request; None if the policy does not record it."""
         recording = self._policy.recording(request.user, request.info)
         self._counts.levels[recording.level] += 1
         return Trail(request, recording) if recording.level is not NOTHING.level else None
@@ -158,7 +158,7 @@ class Audit:
 
 
 class _TooLarge:
-    """A body that is left out for its size alone."""
+    """Marks a body that is left out because of its size."""
 
 
 TOO_LARGE: Final = _TooLarge()
@@ -166,7 +166,7 @@ _PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def decoded(body: bytes, content_type: str) -> Any:
-    """The value of a body in JSON, YAML or protobuf; TOO_LARGE, or None for any other, and for what is none of them."""
+    """The value of a body in JSON, YAML or protobuf; TOO_LARGE, or None for other types and malformed bodies."""
     media_type = content_type.partition(";")[0].strip().lower()
     if not body or not media_type.endswith(("json", "yaml", _PROTOBUF)):
         return None
@@ -183,7 +183,7 @@ def decoded(body: bytes, content_type: str) -> Any:
 
 
 def _protobuf(body: bytes) -> Any:
-    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - who answered has imported it by now
+    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - the handler has imported it
 
     return protobuf_codec.decode(body).value
 
@@ -196,7 +196,7 @@ def _json(body: bytes) -> Any:
 
 
 def without_managed_fields(value: Any) -> Any:
-    """The object, or the list of them, without ``metadata.managedFields``."""
+    """An object or list without ``metadata.managedFields``."""
     if not isinstance(value, dict):
         return value
     value = _unmanaged(value)

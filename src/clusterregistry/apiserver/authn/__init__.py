@@ -1,6 +1,6 @@
-"""Authentication: finds out who sends a request.
+"""Authentication: establishes the user of a request.
 
-A port (``interface``), one implementation a file, and ``union``, which writes down their order. Authenticators
-decide on the identity only; what it may do is ``authz``. They never read a body, never write, and know neither
-routes nor resources.
+``interface`` is the port, each authenticator is one module, and ``union`` defines their order. Authenticators decide on
+the identity only; ``authz`` decides what the user may do. They never read a body, never write, and know neither routes
+nor resources.
 """

@@ -11,38 +11,38 @@ from clusterregistry.apiserver.authn.interface import AuthRequest, CredentialRef
 from clusterregistry.apiserver.authn.user import User
 
 MAX_TOKEN = 32 * 1024
-"""Characters. A longer token is nobody's: those of the issuers that put all groups into them stay far below."""
+"""Characters. Longer tokens are refused: even the tokens of issuers that put all groups into them are far shorter."""
 
 _KEY = os.urandom(32)
 
 
 class TokenAuthenticator(Protocol):
-    """Somebody who knows tokens."""
+    """A source of tokens: maps a token to its user."""
 
     def user_of(self, token: str) -> Outcome | Awaitable[Outcome]:
-        """The user of a token, or None for a token that is not good here. Raises only the 503 of nobody to ask.
+        """The user of a token, or None for an unknown token. Raises nothing but a 503 if the source is unavailable.
 
-        Who has to ask somebody else first answers with an awaitable. Called for each request: must not block, and
-        must cost about a microsecond for a token that it has seen before.
+        A source that has to call another server returns an awaitable. Called for each request: must not block, and
+        must cost about a microsecond for a known token.
         """
         ...
 
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A source of tokens that can say why a token is not good there."""
+    """A source of tokens that can explain why it refuses a token."""
 
     def refusal(self, token: str) -> str:
-        """Why ``user_of`` has answered None, for the log: nothing of the token itself."""
+        """The reason why ``user_of`` returned None, for the log: without any part of the token."""
         ...
 
 
 class BearerTokens:
-    """Answers users for known tokens and 401 for every other token.
+    """Returns the user of a known token, and refuses every other token with 401.
 
-    As kube-apiserver does: the scheme counts in any case, and a header of another scheme, or with an empty token, is
-    not for us. Unlike the library under kube-apiserver, a token is refused also when no token source is configured:
-    whoever sends one means to be somebody, and should hear of the mistake.
+    As in kube-apiserver, the scheme is not case-sensitive, and a header of another scheme, or with an empty token, is
+    ignored. Unlike the library under kube-apiserver, a token is refused also when no token source is configured: a
+    client that sends a token expects to be authenticated, and must not become anonymous unnoticed.
     """
 
     def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
@@ -76,9 +76,9 @@ class BearerTokens:
 
 
 def token_of(header: str) -> str:
-    """The token of an Authorization header; ``""`` when it is not a bearer token.
+    """The token of an Authorization header; ``""`` if it has no bearer token.
 
-    Cut at single spaces, as kube-apiserver cuts: a second space before the token makes it empty.
+    Split at single spaces, as in kube-apiserver: a second space before the token makes it empty.
     """
     parts = header.strip().split(" ", 2)
     if len(parts) < 2 or parts[0].lower() != "bearer":  # noqa: PLR2004 - scheme and token
@@ -87,7 +87,7 @@ def token_of(header: str) -> str:
 
 
 class TokenSources:
-    """Several who know tokens as one: the first who knows the user counts."""
+    """Several sources of tokens as one: the first one that returns a user counts."""
 
     def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
         self._sources = tuple(sources)
@@ -105,7 +105,7 @@ class TokenSources:
         return None
 
     async def _go_on(self, asked: Awaitable[Outcome], others: Iterator[TokenAuthenticator], token: str) -> Outcome:
-        """Waits for one answer, and asks the others if that is no user."""
+        """Waits for one source, and tries the others if it returns no user."""
         user = await asked
         if user is not None:
             return user
@@ -114,10 +114,10 @@ class TokenSources:
 
 
 def usable(token: str) -> bool:
-    """Whether a token is worth a look: RFC 6750 has nothing but ASCII in tokens."""
+    """Whether a token can be valid: RFC 6750 allows only ASCII."""
     return len(token) <= MAX_TOKEN and token.isascii()
 
 
 def fingerprint(token: str) -> bytes:
-    """Different for different tokens, the same while the process lives, and of no use to whoever reads our memory."""
+    """The cache key of a token: a keyed hash, so that no cache holds a token. Valid for this process only."""
     return hashlib.sha256(_KEY + token.encode("ascii")).digest()

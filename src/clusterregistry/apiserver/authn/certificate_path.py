@@ -1,8 +1,9 @@
-"""From a client's certificate to an authority that we trust, step by step.
+"""Searches the path from a client's certificate to a trusted certificate authority.
 
 TLS has verified the client against all authorities together: signatures, purposes, weak algorithms, name constraints.
-It does not tell for which authority that holds, so each group of authorities is asked here. Stands on its own
-otherwise: every step upwards is a checked signature of somebody who may sign, at a time when they may.
+It does not report which authority the path led to, so each authenticator searches again, among its own authorities.
+The search relies on nothing of TLS: every step is a verified signature by a valid certificate that may sign.
+Decision 17 says why the search is not that of cryptography.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 T = TypeVar("T", bound=x509.ExtensionType)
 
 MAX_SIGNATURES = 32
-"""Signatures checked for one client. Chains are short; one made to keep us busy is not."""
+"""Signatures verified for one client. Chains are short, unless they are made to cost time."""
 
 _CLIENT_USES = frozenset({ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE})
 
 
 class RefusedError(Exception):
-    """A certificate that does not count; the message says why, for the log."""
+    """A certificate is refused. The message is the reason, for the log."""
 
 
 class Search:
-    """Looks for one way from a leaf over the certificates that came with it to one of the anchors."""
+    """Searches a path from a leaf through the client's other certificates to one of the anchors."""
 
     def __init__(self, anchors: Sequence[x509.Certificate], others: Sequence[x509.Certificate], *, now: float) -> None:
         self._anchors = anchors
@@ -37,11 +38,11 @@ class Search:
         self._signatures_left = MAX_SIGNATURES
 
     def path(self, leaf: x509.Certificate) -> list[x509.Certificate]:
-        """The leaf, those between, and the anchor. Raises RefusedError."""
+        """The leaf, the intermediates and the anchor. Raises RefusedError."""
         self._require_current(leaf)
         if not meant_for_clients(leaf):
             raise RefusedError("its extended key usage does not allow client authentication")
-        if leaf in self._anchors:  # as in Go: who is named among the authorities needs nobody else's word
+        if leaf in self._anchors:  # as in Go: a certificate among the authorities is trusted itself
             return [leaf]
         found = self._upwards([leaf])
         if found is None:
@@ -58,7 +59,7 @@ class Search:
         for anchor in self._issuers(path, self._anchors):
             return [*path, anchor]
         for other in self._issuers(path, self._others):
-            # Only an authority that we trust may be so old that it cannot say what it is.
+            # Version 1 has no basic constraints: acceptable for a configured authority, not for an intermediate.
             if other not in path and other.version is not x509.Version.v1:
                 found = self._upwards([*path, other])
                 if found is not None:
@@ -90,10 +91,10 @@ class Search:
 
 
 def may_sign(certificate: x509.Certificate, *, below: int) -> bool:
-    """Whether it is an authority, and one that allows so many authorities ``below`` it. For clients' certificates."""
+    """Whether a certificate may sign client certificates, with so many intermediates ``below`` it."""
     constraints = _extension(certificate, x509.BasicConstraints)
     if constraints is None:
-        # Before version 3 there was no way to say so.
+        # Basic constraints exist from version 3 on.
         return certificate.version is x509.Version.v1
     if not constraints.ca or (constraints.path_length is not None and constraints.path_length < below):
         return False
@@ -107,7 +108,7 @@ def meant_for_clients(certificate: x509.Certificate) -> bool:
 
 
 def period(path: Sequence[x509.Certificate]) -> tuple[float, float]:
-    """From when until when all of a path are valid."""
+    """The period in which all certificates of a path are valid."""
     since = max(each.not_valid_before_utc for each in path)
     until = min(each.not_valid_after_utc for each in path)
     return since.timestamp(), until.timestamp()

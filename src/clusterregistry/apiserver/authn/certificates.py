@@ -1,4 +1,4 @@
-"""Whose certificate is it? What is common to all who recognise clients by certificates of certain authorities."""
+"""Verification of client certificates against certain authorities: what all authenticators by certificate share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Chain = tuple[bytes, ...]
 
-MAX_REMEMBERED = 4096
+MAX_CACHED = 4096
 
 REFUSED_SECONDS = 60.0
-"""How long a refusal stands before a certificate is looked at again: it may not have been valid yet."""
+"""Seconds after which a refused certificate is verified again: it may not have been valid yet."""
 
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def certificates_in(pem: str) -> set[bytes]:
-    """The certificates of a PEM file as DER, those that can be told apart as such."""
+    """The certificates of a PEM file as DER, without malformed blocks."""
     found = set()
     for block in _BLOCK.findall(pem):
         with contextlib.suppress(ValueError):
@@ -43,7 +43,7 @@ def certificates_in(pem: str) -> set[bytes]:
 
 
 class Anchors:
-    """Some authorities as they were at one moment. Parsed when they are first needed: that is a slow import."""
+    """An immutable set of authorities. Parsed on first use, because the parser is a slow import."""
 
     def __init__(self, pem: str) -> None:
         self._pem = pem
@@ -62,19 +62,19 @@ class Anchors:
 
 
 class Authorities:
-    """The authorities whose certificates count for one purpose. They are exchanged as a whole while serving."""
+    """The authorities for one purpose. They are replaced as a whole while the server runs."""
 
     def __init__(self, pem: str = "") -> None:
         self.current = Anchors(pem)
 
     def replace(self, pem: str) -> None:
-        """From now on these count, and no others, also for those who are connected."""
+        """Replaces the authorities, with immediate effect on open connections."""
         self.current = Anchors(pem)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found(Generic[T]):
-    """What was found out about a chain by some anchors; holds from one time to another."""
+    """The result of a verification by some anchors, and the period in which it is valid."""
 
     anchors: Anchors
     value: T | None
@@ -84,9 +84,9 @@ class _Found(Generic[T]):
 
 
 class Recognition(Generic[T]):
-    """Reads the certificates of clients that lead to certain authorities. Each is verified once for its time.
+    """Maps client certificates of certain authorities to values. Each certificate is verified once.
 
-    ``read`` makes a value of a verified certificate, or raises RefusedError.
+    ``read`` returns the value for a verified certificate, or raises RefusedError.
     """
 
     def __init__(
@@ -98,33 +98,33 @@ class Recognition(Generic[T]):
         clock: Callable[[], float] = time.time,
         level: int = logging.INFO,
     ) -> None:
-        """``purpose`` names what such a certificate is for in the log; ``level`` is that of a refusal."""
+        """``purpose`` is the holder of such a certificate in log messages; ``level`` is the log level of a refusal."""
         self._authorities = authorities
         self._read = read
         self._purpose, self._level = purpose, level
         self._clock = clock
-        self._seen: BoundedCache[bytes, _Found[T]] = BoundedCache(MAX_REMEMBERED)
-        """By the client's own certificate for one that counts, whatever else was sent: that there is a way from it to
-        an authority stays true. For one that does not, by a digest of all that was looked at: more may be sent another
-        time. So useless certificates that come along are not kept."""
+        self._seen: BoundedCache[bytes, _Found[T]] = BoundedCache(MAX_CACHED)
+        """Keys: the client's own certificate if it was accepted, since its path stays valid whatever else is sent; a
+        digest of all its certificates if it was refused, since a client may send an intermediate next time. So no
+        entry holds useless certificates."""
 
     def of(self, chain: Chain) -> T:
-        """The value for a client that showed these certificates. Raises CredentialRefused."""
+        """The value for a client with these certificates. Raises CredentialRefused."""
         now = self._clock()
-        found = self._remembered(chain[0], now) or self._remembered(_digest(chain), now) or self._look(chain, now)
+        found = self._cached(chain[0], now) or self._cached(_digest(chain), now) or self._look(chain, now)
         if found.value is None:
             refusal = found.refusal
             raise CredentialRefused(lambda: f"client certificate{_named(chain)} as that of {self._purpose}: {refusal}")
         return found.value
 
-    def _remembered(self, key: bytes, now: float) -> _Found[T] | None:
+    def _cached(self, key: bytes, now: float) -> _Found[T] | None:
         found = self._seen.get(key)
         if found is None or found.anchors is not self._authorities.current or not found.since <= now <= found.until:
             return None
         return found
 
     def forget(self) -> None:
-        """Everybody is looked at anew: what ``read`` goes by has changed."""
+        """Clears the cache: ``read`` returns other values from now on."""
         self._seen.clear()
 
     def _look(self, chain: Chain, now: float) -> _Found[T]:
@@ -162,7 +162,7 @@ def _named(chain: Chain) -> str:
 
 
 def _digest(chain: Chain) -> bytes:
-    """Stands for what is looked at of a chain."""
+    """The digest of the certificates that are read of a chain."""
     digest = hashlib.sha256()
     for each in chain[:MAX_CHAIN]:
         digest.update(len(each).to_bytes(4) + each)
@@ -170,7 +170,7 @@ def _digest(chain: Chain) -> bytes:
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    """Of several common names the last counts, as Go reads a subject; empty when there is none."""
+    """The last common name of a subject, as in Go; empty if there is none."""
     names = subject_values(certificate, "2.5.4.3")
     return names[-1] if names else ""
 

@@ -11,7 +11,7 @@ from clusterregistry.apiserver.authn.user import User
 
 
 class AuthRequest(Protocol):
-    """The little of a request that authentication looks at."""
+    """The parts of a request that authentication reads."""
 
     def header(self, name: str) -> str:
         """The value of a header by its lower-case name; ``""`` when it is absent."""
@@ -22,43 +22,43 @@ class AuthRequest(Protocol):
         ...
 
     def headers_beginning(self, prefix: str) -> Sequence[tuple[str, str]]:
-        """All headers whose lower-case names begin so: what follows the prefix, and the value, in their order."""
+        """All headers with this lower-case prefix, in their order: the rest of the name, and the value."""
         ...
 
     @property
     def client_certificates(self) -> tuple[bytes, ...]:
-        """The client's certificate and those that it sent along, as DER; empty when it showed none.
+        """The client's certificate and the further ones that it sent, as DER; empty if it sent none.
 
-        TLS has verified it, and that the client has its key, against the authorities for all purposes together: which
-        one it was, and whether the certificate is valid now, is for authenticators to establish.
+        TLS has verified that the client has the key, and that the certificate leads to an authority of any purpose.
+        Authenticators establish which authority that is, and whether the certificate is valid now.
         """
         ...
 
 
 Outcome = User | None
-"""Who it is; None when a request holds no credentials of the kind in question."""
+"""The user; None if the request has no credentials of the authenticator's kind."""
 
 
 class Authenticator(Protocol):
-    """One way to recognise a user."""
+    """One method of authentication."""
 
     def authenticate(self, request: AuthRequest) -> Outcome | Awaitable[Outcome]:
-        """The user, or None when the request holds no credentials of this kind.
+        """The user, or None if the request has no credentials of this kind.
 
-        Who has to ask somebody else first answers with an awaitable; who knows the answer gives it at once.
+        An authenticator that has to call another server returns an awaitable, else the result itself.
 
-        Raises CredentialRefused for credentials of this kind that are not good, a 401 without credentials where these
-        must be there, and nothing else.
-        Called for each request: must not block, and must cost about a microsecond when it has seen the
-        credentials before.
+        Raises CredentialRefused for invalid credentials of this kind, a 401 where required credentials are missing,
+        and nothing else. Called for each request: must not block, and must cost about a microsecond for credentials
+        that it has seen before.
         """
         ...
 
 
 class CredentialRefused(APIError):  # noqa: N818 - what happens to the credential
-    """``describe`` says which credential it is and why it is not good, and holds nothing of a secret.
+    """A 401 for an invalid credential. The client never sees the reason.
 
-    It is called only for a refusal that is logged: of many in a second most are not.
+    ``describe`` returns the credential and the reason for the log, without secrets. It is called only for refusals
+    that are logged: of many in a second most are not.
     """
 
     def __init__(self, describe: Callable[[], str]) -> None:

@@ -1,7 +1,7 @@
-"""The word of a front proxy: it has authenticated its client, and says in headers who that is.
+"""Users named by a front proxy, which has authenticated its client and sends the user in request headers.
 
-Whoever could set these headers could be anybody, so they count only on a connection with a certificate of the front
-proxies' authorities and, if names are given, with one of these common names. For all others they are not there.
+A client that could set these headers could be any user. So the headers count only on a connection with a certificate of
+the front proxies' authorities and, if names are configured, with one of these common names. Otherwise they are ignored.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyHeaders:
-    """The headers in which a front proxy speaks, lower-case. Those of one purpose are looked at in their order."""
+    """The headers of a front proxy, lower-case. Of several for one purpose the first one that is present counts."""
 
     user: tuple[str, ...] = ("x-remote-user",)
     uid: tuple[str, ...] = ("x-remote-uid",)
     group: tuple[str, ...] = ("x-remote-group",)
     extra: tuple[str, ...] = ("x-remote-extra-",)
-    """How the names of further headers begin: what follows is a key."""
+    """Prefixes of further headers: the rest of the name is a key."""
 
 
 class FrontProxy:
-    """Users whom a front proxy vouches for."""
+    """Authenticates the users that a front proxy names."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class FrontProxy:
         names: Sequence[str],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``names`` are the common names of proxies; when empty, all of the authorities' certificates are proxies."""
+        """``names`` are the common names of proxies; if empty, every certificate of the authorities is a proxy's."""
         self.headers = headers
         self._names = frozenset(names)
         self._proxies = Recognition(authorities, self._proxy, purpose="a front proxy", clock=clock)
 
     @property
     def are_named(self) -> bool:
-        """Whether only certificates with certain names are those of front proxies."""
+        """Whether front proxies are limited to certain common names."""
         return bool(self._names)
 
     def replace(self, *, headers: ProxyHeaders, names: Sequence[str]) -> None:
-        """From now on these count, and no others, also for those who are connected."""
+        """Replaces headers and names, with immediate effect on open connections."""
         self.headers, self._names = headers, frozenset(names)
         self._proxies.forget()  # by former names
 
@@ -62,7 +62,7 @@ class FrontProxy:
         if not chain:
             return None
         name = _first(request, named.user)
-        if not name:  # first, so that users with certificates are not taken for proxies that are refused
+        if not name:  # first, so that users with certificates are not refused as proxies
             return None
         self._proxies.of(chain)
         return authenticated(
@@ -89,12 +89,12 @@ class FrontProxy:
 
 
 def text_of(value: str) -> str:
-    """A header's value as text: UTF-8, as Go reads it. Raises ValueError for bytes that are none."""
+    """A header's value decoded as UTF-8, as in Go. Raises ValueError for other bytes."""
     return value if value.isascii() else value.encode("latin-1").decode()
 
 
 def extra_of(headers: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Extra values by key, from the rests of headers' names and their values. Raises ValueError as ``text_of``."""
+    """Extra values by key, from headers without their prefix. Raises ValueError as ``text_of`` does."""
     extra: dict[str, list[str]] = {}
     for rest, value in headers:
         extra.setdefault(key_of(rest), []).append(text_of(value))
@@ -102,7 +102,7 @@ def extra_of(headers: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 
 def key_of(rest: str) -> str:
-    """The key that the rest of a header's name stands for: percent-decoded, or as it is when that gives no text."""
+    """The key in the rest of a header's name: percent-decoded, or unchanged if that is not text."""
     if "%" not in rest:
         return rest
     for at, character in enumerate(rest):

@@ -4,8 +4,8 @@ Rules of kube-apiserver: at least three columns; blank lines are skipped; a line
 warning; of a repeated token the last line counts, with a warning.
 
 Unlike kube-apiserver, which reads the file at its start only, ``TokenFile.follow`` reads it again when it changes. The
-content is compared, so that every way to exchange the file is noticed: written anew, renamed, or behind links that are
-switched over, as Kubernetes does with Secrets. Nothing else remembers a token of this file: the next request counts.
+content is compared, so that every kind of replacement is detected: a write, a rename, or a switched symlink, as with
+Secrets of Kubernetes. No cache holds tokens of this file: a change takes effect with the next request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOOK_SECONDS = 3.0
 """How often the file is read."""
 
 SETTLE_SECONDS = 0.5
-"""New content counts when the file is untouched for this time: one that is being written may be half there."""
+"""New content takes effect once the file is unchanged for this time: a writer may not be done yet."""
 
 _GROUP_READ, _ALL_BUT_THE_OWNER = 0o040, 0o077
 
@@ -48,7 +48,7 @@ class TokenFileError(OperatorError):
 
 @dataclass(slots=True)
 class Reloads:
-    """How often new content of the file was taken, and how often it could not be used."""
+    """Counts of reloads: those that took effect, and those that failed."""
 
     taken: int = 0
     failed: int = 0
@@ -56,7 +56,7 @@ class Reloads:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The file as it was at one moment."""
+    """The content and status of the file at one moment."""
 
     data: bytes
     status: os.stat_result
@@ -65,12 +65,12 @@ class _Content:
         return hashlib.sha256(self.data).hexdigest()
 
     def stamp(self) -> tuple[int, int]:
-        """Another one after each write: content alone does not tell one half-written file from the next."""
+        """Changes with each write: two half-written files may have the same content."""
         return self.status.st_ino, self.status.st_mtime_ns
 
 
 class TokenFile:
-    """The users of a token file, by token: those of its newest content that can be used."""
+    """The users of a token file by token, from the file's newest valid content."""
 
     def __init__(self, path: Path) -> None:
         """Raises TokenFileError, and nothing else, for a file that cannot be used."""
@@ -92,22 +92,22 @@ class TokenFile:
         return self._users.get(token)
 
     async def follow(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Reads the file again for ever, in a thread since a disk may be slow. Returns at once for a pipe."""
+        """Reads the file again and again, in a thread since a disk may be slow. Returns at once for a pipe."""
         seconds = LOOK_SECONDS
         while self._can_be_read_again:
             await sleep(seconds)
             try:
                 is_changing = await asyncio.to_thread(self.look)
-            except Exception:  # noqa: BLE001 - whatever it is: the server goes on with what it has, and looks again
-                _log.exception("%s could not be looked at", self._path)
+            except Exception:  # noqa: BLE001 - the server keeps its users and tries again
+                _log.exception("%s could not be reloaded", self._path)
                 is_changing = False
             seconds = SETTLE_SECONDS if is_changing else LOOK_SECONDS
 
     def look(self) -> bool:
-        """Reads the file. True when it is new and not yet taken: look again soon, it may be half written.
+        """Reads the file. True if its content is new and not in effect yet: call again soon, a writer may not be done.
 
-        New content that was not written to between two looks takes the place of the former. If it cannot be used, or
-        the file is missing, that is logged once and the former users stay.
+        New content that is unchanged between two calls takes effect. If it is invalid, or the file is missing, that is
+        logged once and the former users stay.
         """
         found = _found(self._path)
         content, stamp = (str(found), (0, 0)) if isinstance(found, TokenFileError) else (found.digest(), found.stamp())
@@ -132,7 +132,7 @@ class TokenFile:
 
 
 def _read(path: Path, *, again: bool = False) -> _Content:
-    """``again`` waits for no writer of a pipe that took the place of the file."""
+    """``again``: does not wait for the writer of a pipe that replaced the file."""
     flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if again else 0)
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
@@ -178,10 +178,9 @@ def _users(path: Path, content: _Content) -> dict[str, User]:
 
 
 def _warn_if_exposed(path: Path, status: os.stat_result) -> None:
-    """Warns when other users of the machine can get at the tokens.
+    """Warns if other users of the machine can read or write the tokens.
 
-    The group of a file that another user owns is the way by which this server reads it, as with a Secret in a pod:
-    that group may read.
+    A file of another user may be readable by its group: that is how a server in a pod reads a Secret.
     """
     is_own = status.st_uid == os.geteuid()
     if not status.st_mode & (_ALL_BUT_THE_OWNER if is_own else _ALL_BUT_THE_OWNER & ~_GROUP_READ):

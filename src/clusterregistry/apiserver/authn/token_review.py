@@ -1,7 +1,7 @@
-"""Tokens that a webhook knows: asked with a TokenReview of ``authentication.k8s.io/v1``, as kube-apiserver asks.
+"""Authenticates tokens by a webhook, with a TokenReview of ``authentication.k8s.io/v1`` as kube-apiserver does.
 
-Both answers, "this is jane" and "nobody", hold for the time of the cache. A webhook that fails knows no token: the
-request gets its 401, or what ``on_failure`` makes of it, and nothing is remembered.
+Both results, a user or no user, are cached. If the webhook fails, nothing is cached, and the request gets a 401, or the
+error that ``on_failure`` returns.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 log = logging.getLogger(__name__)
 
 API_VERSION = "authentication.k8s.io/v1"
-MAX_REMEMBERED = 8192
+MAX_CACHED = 8192
 LOG_SECONDS = 10.0
-"""Errors of the webhook are logged once in this time: strangers must not be able to fill a disk."""
+"""Errors of the webhook are logged once in this time: unauthenticated clients must not fill a disk."""
 
 
 class Webhook(Protocol):
-    """Whom we ask."""
+    """A server that answers TokenReviews."""
 
     async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The document that is answered. Raises CallFailed, and nothing else."""
+        """Returns the answer to a document. Raises CallFailed, and nothing else."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a webhook says of a token. ``error``: why it could not tell, which may be different in a moment."""
+    """The result of a TokenReview. ``error``: why the webhook could not decide, which may be temporary."""
 
     user: User | None
     error: str = ""
 
 
 class TokenReviews:
-    """Users by token, as a webhook knows them."""
+    """A source of tokens: a webhook, with a cache."""
 
-    def __init__(  # noqa: PLR0913 - all but whom to ask by keyword
+    def __init__(  # noqa: PLR0913 - all but the webhook by keyword
         self,
         webhook: Webhook,
         *,
@@ -57,10 +57,10 @@ class TokenReviews:
         state: HealthState | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_failure`` makes the error of requests whose tokens could not be looked at; without it they get a 401."""
+        """``on_failure`` returns the error of requests when the webhook fails; without it they get a 401."""
         self._webhook, self._seconds, self._audiences = webhook, seconds, tuple(audiences)
-        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
-        self._unknown: TTLCache[bytes, bool] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_CACHED, clock=clock)
+        self._unknown: TTLCache[bytes, bool] = TTLCache(MAX_CACHED, clock=clock)
         self._logged: TTLCache[str, bool] = TTLCache(1, clock=clock)
         self._questions: SingleFlight[bytes, User | None] = SingleFlight()
         self._on_failure = on_failure
@@ -92,7 +92,7 @@ class TokenReviews:
             self._failed(error)
             return None
         self._state.worked()
-        self._remember(key, review)
+        self._cache(key, review)
         return review.user
 
     def _failed(self, error: CallFailed) -> None:
@@ -100,11 +100,11 @@ class TokenReviews:
         if self._on_failure is not None:
             raise self._on_failure(error)
 
-    def _remember(self, key: bytes, review: Review) -> None:
+    def _cache(self, key: bytes, review: Review) -> None:
         if review.user is not None:
             self._users.keep_for(key, review.user, seconds=self._seconds)
         elif review.error:
-            self._log(review.error)  # as kube-apiserver does: not remembered, since it may be gone in a moment
+            self._log(review.error)  # as in kube-apiserver: not cached, since it may be temporary
         else:
             self._unknown.keep_for(key, True, seconds=self._seconds)
 
@@ -125,14 +125,14 @@ def question(token: str, audiences: Sequence[str]) -> dict[str, Any]:
 
 
 def read_review(answer: Mapping[str, Any], *, audiences: Sequence[str]) -> Review:
-    """What an answer means. Raises CallFailed for one that is no TokenReview."""
+    """Parses an answer. Raises CallFailed for one that is not a TokenReview."""
     if answer.get("apiVersion") != API_VERSION or answer.get("kind") != "TokenReview":
         raise CallFailed(f"its answer is no TokenReview of {API_VERSION}")
     status = _typed(answer, "status", dict, {})
     if not _typed(status, "authenticated", bool, False):
         return Review(None, _typed(status, "error", str, ""))
     meant_for = _texts(status, "audiences")
-    # As kube-apiserver does: one that says nothing of audiences knows none, and its tokens are for all.
+    # As in kube-apiserver: a webhook without audiences in its answer does not know any, and its tokens are for all.
     if audiences and meant_for and not set(audiences) & set(meant_for):
         return Review(None)
     return Review(_user(_typed(status, "user", dict, {})))

@@ -1,4 +1,4 @@
-"""The order in which authenticators are asked."""
+"""Combines authenticators in kube-apiserver's order."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from clusterregistry.apiserver.authn.x509 import ClientCertificates
 
 
 class Anonymous:
-    """Everybody who gave no credentials is ``system:anonymous``."""
+    """Every request without credentials is from ``system:anonymous``."""
 
     def authenticate(self, request: AuthRequest) -> User:  # noqa: ARG002 - the port's signature
         return ANONYMOUS_USER
 
 
 class NoAnonymous:
-    """Takes the place of ``Anonymous`` with ``--anonymous-auth=false``: no credentials, no entry."""
+    """Replaces ``Anonymous`` with ``--anonymous-auth=false``: refuses requests without credentials."""
 
     def authenticate(self, request: AuthRequest) -> User:  # noqa: ARG002 - the port's signature
         raise errors.unauthorized()
 
 
 class Union:
-    """Asks each in turn; the first user counts.
+    """Tries each authenticator in turn; the first user counts.
 
-    As in kube-apiserver, bad credentials of one kind do not hide good ones of another: the refusal stands only
-    when nobody after it recognises a user. ``fallback`` decides when there were no credentials at all.
+    As in kube-apiserver, invalid credentials of one kind do not hide valid ones of another: the first refusal is raised
+    only if no later authenticator returns a user. ``fallback`` decides on requests without any credentials.
     """
 
     def __init__(self, authenticators: Sequence[Authenticator], *, fallback: Authenticator) -> None:
@@ -66,7 +66,7 @@ class Union:
         *,
         refused: APIError | None,
     ) -> Outcome:
-        """Waits for one answer, and asks the others if that is no user."""
+        """Waits for one authenticator, and tries the others if it returns no user."""
         try:
             outcome = await asked
         except APIError as error:

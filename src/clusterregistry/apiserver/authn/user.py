@@ -1,4 +1,4 @@
-"""Users as authentication recognises them, and the names that Kubernetes reserves."""
+"""Users, and the user and group names that Kubernetes reserves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who sends a request. ``extra`` is what the authenticator knows beyond name and groups."""
+    """The user of a request. ``extra`` are further attributes from the authenticator."""
 
     name: str
     uid: str = ""
@@ -24,11 +24,10 @@ class User:
 def authenticated(
     *, name: str, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, tuple[str, ...]] | None = None
 ) -> User:
-    """A user that gave good credentials: also a member of ``system:authenticated``, last, as in kube-apiserver.
+    """A user with valid credentials: also a member of ``system:authenticated``, last, as in kube-apiserver.
 
-    A proxy may pass on somebody whom it does not know either: who is ``system:anonymous`` or already a member of
-    ``system:unauthenticated`` does not get the group.
-    Authenticators make their users here, once for each credential, so that a request pays nothing for the group.
+    A front proxy may forward an unauthenticated user: ``system:anonymous`` and members of ``system:unauthenticated`` do
+    not get the group. Called once for each credential, so that a request pays nothing for the group.
     """
     named = tuple(groups)
     if name != ANONYMOUS and ALL_AUTHENTICATED not in named and ALL_UNAUTHENTICATED not in named:

@@ -1,7 +1,7 @@
 """Client certificates: the common name is the user, each organization a group.
 
-Only certificates of the client authorities count. One of the front proxies' authorities is nobody here, whatever its
-common name, unless that authority is among ours too.
+Only certificates of the client authorities count. A certificate of the front proxies' authorities is no user here,
+whatever its common name, unless that authority is a client authority too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 ORGANIZATION_OID = "2.5.4.10"
 UID_OID = "1.3.6.1.4.1.57683.2"  # the subject attribute in which Kubernetes carries a user's uid
 
-_NOBODY = User("")
+_NO_USER = User("")
 
 
 class ClientCertificates:
     """Users by client certificate."""
 
     def __init__(self, authorities: Authorities, clock: Callable[[], float] = time.time) -> None:
-        # A request that is refused for it has a line of its own in the log.
+        # DEBUG: a refused request has a log line of its own.
         self._recognition = Recognition(authorities, recognise, purpose="a user", clock=clock, level=logging.DEBUG)
 
     def authenticate(self, request: AuthRequest) -> User | None:
@@ -37,11 +37,11 @@ class ClientCertificates:
         if not chain:
             return None
         user = self._recognition.of(chain)
-        return None if user is _NOBODY else user
+        return None if user is _NO_USER else user
 
 
 def recognise(certificate: x509.Certificate) -> User:
-    """The user of a verified certificate; ``_NOBODY`` when it names none. Raises RefusedError."""
+    """The user of a verified certificate; ``_NO_USER`` when it names none. Raises RefusedError."""
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - slow import
 
     from clusterregistry.apiserver.authn.certificate_path import RefusedError  # noqa: PLC0415 - as slow
@@ -51,7 +51,7 @@ def recognise(certificate: x509.Certificate) -> User:
         raise RefusedError("its subject must name one uid, not several and not an empty one")
     name = common_name(certificate)
     if not name:
-        return _NOBODY
+        return _NO_USER
     return authenticated(
         name=name,
         uid="".join(uids),

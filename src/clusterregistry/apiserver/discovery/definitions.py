@@ -45,7 +45,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSchema:
-    """What stands under a name: a schema and the kinds of the objects that it describes."""
+    """A schema, and the kinds of the objects that it describes."""
 
     schema: Schema
     kinds: Sequence[Kind] = ()
@@ -89,8 +89,8 @@ def of_resource(resource: Definition, version: Version) -> dict[str, NamedSchema
 class _Structs:
     """The structs below a kind that have names of their own. Those of custom resources have none.
 
-    What describes a struct stands at the field that is one: kubectl shows nothing else in a list of fields. Where it
-    is an item, the field is described already, and the struct by itself.
+    The description of a struct is that of its field: kubectl shows nothing else in a list of fields. An item of a list
+    keeps its own description, since the field has one already.
     """
 
     def __init__(self, resource: Definition, version: Version) -> None:

@@ -1,7 +1,7 @@
-"""Which of the offered media types an ``Accept`` header asks for.
+"""Encoded documents, their entity tags, and the negotiation of their media types.
 
-Discovery differs from the resources: the OpenAPI endpoints compare type and subtype only, and the
-group endpoints know one transformation, to aggregated discovery.
+Negotiation differs from that of resources: the OpenAPI endpoints compare type and subtype only, and the group endpoints
+know one transformation, to aggregated discovery.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Document:
 
     @property
     def hash(self) -> str:
-        """The entity tag as it stands in a URL: without quotes."""
+        """The entity tag without quotes, as in a URL."""
         return self.etag.strip('"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What to send: the lead-in and the whole body."""
+    """A response: status, headers and the whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,7 +42,7 @@ class Answer:
 
 
 def plain(document: Mapping[str, Any]) -> Document:
-    """A JSON document in the order it is written, without an entity tag."""
+    """A JSON document in the order of the dict, without an entity tag."""
     return Document(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE), JSON)
 
 
@@ -57,7 +57,7 @@ def quoted_digest(content: bytes) -> str:
 
 
 def answer(document: Document, *, if_none_match: str = "", headers: Mapping[str, str] | None = None) -> Answer:
-    """200 with the document, or 304 without when the client has it already."""
+    """200 with the document, or 304 if the client has it already."""
     sent = {"Content-Type": document.content_type} | dict(headers or {})
     if document.etag:
         sent["ETag"] = document.etag
@@ -86,7 +86,7 @@ def preferred(accept: str, offered: Sequence[str]) -> str | None:
 
 
 def plain_media_type(accept: str) -> str | None:
-    """The media type for a document of one form; None is a 406. A clause that asks for another form is passed over."""
+    """The media type for a plain document; None is a 406. Clauses that ask for another form are ignored."""
     for clause in clauses(accept):
         if _TRANSFORMING.isdisjoint(clause.parameters):
             for media_type in PLAIN:
@@ -96,9 +96,9 @@ def plain_media_type(accept: str) -> str | None:
 
 
 def aggregated_version(accept: str, versions: Sequence[str]) -> str | None:
-    """The version of APIGroupDiscoveryList that is wanted before anything plain; None for the plain documents.
+    """The version of APIGroupDiscoveryList that is preferred to a plain document; None for the plain one.
 
-    As kube-apiserver does: a clause that asks for a transformation it does not know is passed over.
+    As in kube-apiserver clauses with an unknown transformation are ignored.
     """
     for clause in clauses(accept):
         if _TRANSFORMING.isdisjoint(clause.parameters):

@@ -1,4 +1,4 @@
-"""The discovery endpoints by path: which document answers what."""
+"""The discovery endpoints by path."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from functools import cached_property
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.discovery import aggregated, documents, groups
-from clusterregistry.apiserver.discovery.contents import Served
+from clusterregistry.apiserver.discovery import documents, groups
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.groups import WireObject
 from clusterregistry.apiserver.discovery.openapi_v2 import OpenAPIV2
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
+from clusterregistry.apiserver.discovery.operations import Served
 
 _AGGREGATED_HEADERS = {"Vary": "Accept", "Cache-Control": "public"}
 
 
 class Discovery:
-    """Answers GET for ``/api``, ``/apis`` and below down to the version, and for ``/openapi``.
+    """Serves ``/api``, ``/apis`` and below down to the version, and ``/openapi``.
 
-    ``server_address`` is the host and port that clients reach this server at; ``title`` and ``version``
-    stand in the OpenAPI documents. ``objects`` are the plain documents by path, for those who encode them
-    otherwise (as YAML).
+    ``server_address`` is the host and port of this server for clients; ``title`` and ``version`` are those of the
+    OpenAPI documents. ``objects`` are the plain documents by path.
     """
 
     def __init__(self, served: Served, *, server_address: str, title: str, version: str) -> None:
@@ -47,16 +46,16 @@ class Discovery:
         return self._plain.get(path)
 
     def aggregated(self, path: str, accept: str) -> Document | None:
-        """The aggregated form of ``/api`` or ``/apis`` where the client asks for it first; else None."""
+        """The aggregated form of ``/api`` or ``/apis`` if the client prefers it; else None."""
         if path not in self._aggregated:
             return None
-        version = documents.aggregated_version(accept, aggregated.VERSIONS)
+        version = documents.aggregated_version(accept, groups.AGGREGATED_VERSIONS)
         return None if version is None else self._aggregated[path][version]
 
     def answer(
         self, path: str, *, now: datetime, accept: str = "", if_none_match: str = "", wanted_hash: str = ""
     ) -> Answer | None:
-        """The whole answer to a GET; None when the path is none of ours. ``wanted_hash`` is ``?hash=``. Raises 406."""
+        """The response to a GET; None for any other path. ``wanted_hash`` is ``?hash=``. Raises 406."""
         path = path.rstrip("/")
         if path == "/openapi/v2":
             return self.openapi_v2.answer(accept=accept, if_none_match=if_none_match)
@@ -76,7 +75,7 @@ class Discovery:
         document = self._in_media_type(path, accept)
         if document is None:
             return None
-        # a cache must not give the plain form to those who ask for the aggregated one
+        # a cache must not return the plain form to clients that ask for the aggregated one
         headers = {"Vary": "Accept"} if path in self._aggregated else None
         return documents.answer(document, headers=headers)
 
@@ -109,8 +108,8 @@ class Discovery:
     def _aggregated_documents(self) -> dict[str, dict[str, Document]]:
         resources, enable_watch = self._served.resources, self._served.enable_watch
         core, named = {}, {}
-        for version in aggregated.VERSIONS:
-            core[version] = aggregated.document(aggregated.core_groups(version), version)
-            group_list = aggregated.named_groups(resources, version, enable_watch=enable_watch)
-            named[version] = aggregated.document(group_list, version)
+        for version in groups.AGGREGATED_VERSIONS:
+            core[version] = groups.aggregated_document(groups.aggregated_core(version), version)
+            group_list = groups.aggregated_groups(resources, version, enable_watch=enable_watch)
+            named[version] = groups.aggregated_document(group_list, version)
         return {"/api": core, "/apis": named}

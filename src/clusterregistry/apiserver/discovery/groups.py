@@ -1,8 +1,10 @@
-"""Plain discovery: ``/api``, ``/apis``, ``/apis/GROUP`` and ``/apis/GROUP/VERSION``.
+"""Discovery of groups, versions and resources: ``/api``, ``/apis``, ``/apis/GROUP`` and ``/apis/GROUP/VERSION``.
 
-Keys stand in the order in which kube-apiserver writes them, for people who read them raw.
-The core group has nothing but the kind ``List``, without any verb. kubectl needs to find it to take files with
-lists, and keeps no discovery of a version that has no resource at all: it would ask again at every command.
+``/api`` and ``/apis`` also have an aggregated form, with everything in one APIGroupDiscoveryList.
+
+Keys are in kube-apiserver's order, for people who read the documents. The core group has nothing but the kind ``List``,
+without verbs: kubectl needs that kind to read files with lists, and does not cache the discovery of a version without
+resources.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import orjson
+
+from clusterregistry.apiserver.discovery import documents
+from clusterregistry.apiserver.discovery.documents import Document
 from clusterregistry.apiserver.registry.resource import STATUS_VERBS, Definition, Resource, Version
 
 WireObject = dict[str, Any]
@@ -23,7 +29,7 @@ _HASHED_BYTES = 8
 
 
 def api_versions(*, server_address: str) -> WireObject:
-    """``/api``. ``server_address`` is the host and port that clients reach this server at."""
+    """``/api``. ``server_address`` is the host and port of this server for clients."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]
     return {"kind": "APIVersions", "versions": [CORE_VERSION], "serverAddressByClientCIDRs": addresses}
 
@@ -121,3 +127,70 @@ def _status_entry(resource: Definition) -> WireObject:
         "kind": resource.kind,
         "verbs": list(STATUS_VERBS),
     }
+
+
+AGGREGATED_VERSIONS = ("v2", "v2beta1")
+"""Of APIGroupDiscoveryList. kubectl 1.26 to 1.29 requests v2beta1, later ones v2; only the apiVersion differs."""
+
+
+def aggregated_core(version: str) -> WireObject:
+    """Aggregated ``/api``: the core group, which has only the kind ``List``."""
+    kind = {"group": "", "version": CORE_VERSION, "kind": CORE_KIND}
+    entry = {"resource": CORE_RESOURCE, "responseKind": kind, "scope": "Cluster", "singularResource": "", "verbs": []}
+    core = {"metadata": {}, "versions": [{"version": CORE_VERSION, "resources": [entry], "freshness": "Current"}]}
+    return _discovery_list([core], version)
+
+
+def aggregated_groups(resources: Sequence[Definition], version: str, *, enable_watch: bool = True) -> WireObject:
+    """Aggregated ``/apis``."""
+    groups = group_versions(resources)
+    items = [_aggregated_group(resources, group, enable_watch=enable_watch) for group in groups]
+    return _discovery_list(items, version)
+
+
+def aggregated_document(group_list: WireObject, version: str) -> Document:
+    """The encoded list, with the content type of the aggregated form."""
+    content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    return documents.tagged(orjson.dumps(group_list, option=orjson.OPT_APPEND_NEWLINE), content_type=content_type)
+
+
+def _discovery_list(items: Sequence[WireObject], version: str) -> WireObject:
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": list(items),
+    }
+
+
+def _aggregated_group(resources: Sequence[Definition], group: str, *, enable_watch: bool) -> WireObject:
+    versions = [
+        {
+            "version": version,
+            "resources": [
+                _aggregated_resource(resource, version, enable_watch=enable_watch)
+                for resource, _ in served_in(resources, group=group, version=version)
+            ],
+            "freshness": "Current",
+        }
+        for version in group_versions(resources)[group]
+    ]
+    return {"metadata": {"name": group}, "versions": versions}
+
+
+def _aggregated_resource(resource: Definition, version: str, *, enable_watch: bool) -> WireObject:
+    kind = {"group": resource.group, "version": version, "kind": resource.kind}
+    entry: WireObject = {
+        "resource": resource.plural,
+        "responseKind": kind,
+        "scope": "Cluster",
+        "singularResource": resource.singular,
+        "verbs": main_verbs(resource, enable_watch=enable_watch),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.has_status:
+        entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": list(STATUS_VERBS)}]
+    return entry

@@ -151,7 +151,7 @@ def _old_spellings(schema: Object, dialect: Dialect) -> dict[str, Rendered]:
 
 
 def _reference(schema: Reference, dialect: Dialect) -> Rendered:
-    """A bare reference; where version 3 would ignore the description beside one, wrapped so that it stands."""
+    """A bare reference; wrapped in version 3, which ignores a description beside a reference."""
     reference = {"$ref": dialect.reference_prefix + schema.name}
     if dialect.has_alternatives and schema.description:
         return {"allOf": [reference]}

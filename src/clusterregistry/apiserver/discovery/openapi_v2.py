@@ -12,11 +12,19 @@ from typing import Any
 import orjson
 
 from clusterregistry.apiserver.discovery import documents
-from clusterregistry.apiserver.discovery.contents import Contents, Served
 from clusterregistry.apiserver.discovery.documents import JSON, Answer, Document
 from clusterregistry.apiserver.discovery.openapi_schema import V2, rendered, rendered_all
-from clusterregistry.apiserver.discovery.operations import OBJECT_TYPES, STATUS, SUCCESSES, Body, Operation, Path
-from clusterregistry.apiserver.discovery.parameters import Parameter
+from clusterregistry.apiserver.discovery.operations import (
+    OBJECT_TYPES,
+    STATUS,
+    SUCCESSES,
+    Body,
+    Contents,
+    Operation,
+    Parameter,
+    Path,
+    Served,
+)
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_ASKED_FOR = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -100,7 +108,7 @@ def _body(body: Body) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    # a version 2 response has one schema: the usual one, which stands first
+    # a version 2 response has one schema: the usual one, which is the first
     answered = {str(code): _response(SUCCESSES[code], names[0]) for code, names in operation.answers.items()}
     return answered | {"401": _response("Unauthorized", STATUS), "default": _response("A failure", STATUS)}
 

@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 
 from clusterregistry.apiserver.discovery import documents
-from clusterregistry.apiserver.discovery.contents import Contents, Served
 from clusterregistry.apiserver.discovery.documents import JSON, Answer, Document
 from clusterregistry.apiserver.discovery.openapi_schema import V3, rendered, rendered_all
 from clusterregistry.apiserver.discovery.operations import (
@@ -24,10 +23,12 @@ from clusterregistry.apiserver.discovery.operations import (
     STATUS,
     SUCCESSES,
     Body,
+    Contents,
     Operation,
+    Parameter,
     Path,
+    Served,
 )
-from clusterregistry.apiserver.discovery.parameters import Parameter
 
 _A_YEAR = timedelta(days=365)
 

@@ -1,19 +1,31 @@
-"""What can be done with a resource over HTTP, independent of the version of OpenAPI that tells it."""
+"""The operations of the API, independent of the OpenAPI version that describes them.
+
+``Served`` is all that is served; its ``Contents`` are the paths of one document and the schemas that they need. OpenAPI
+version 2 has one document for the whole server, version 3 one for each group version and for each document above them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clusterregistry.apimachinery.schema.schemas import String
-from clusterregistry.apiserver.discovery import parameters
-from clusterregistry.apiserver.discovery.definitions import META_PREFIX, Kind, kind_of, schema_name
-from clusterregistry.apiserver.discovery.parameters import Parameter
+from clusterregistry.apimachinery.schema.schemas import Boolean, Integer, Schema, String
+from clusterregistry.apiserver.discovery import definitions
+from clusterregistry.apiserver.discovery.definitions import (
+    META_PREFIX,
+    VERSION_INFO,
+    Kind,
+    NamedSchemas,
+    kind_of,
+    meta_types,
+    schema_name,
+)
+from clusterregistry.apiserver.discovery.groups import group_versions, served_in
 from clusterregistry.apiserver.registry.resource import Definition, Version
 
 OBJECT_TYPES = ("application/json", "application/yaml")
-"""How objects are sent and answered."""
+"""The media types of objects."""
 
 JSON_PATCH = "application/json-patch+json"
 
@@ -22,7 +34,7 @@ PATCH_TYPES = (JSON_PATCH, "application/merge-patch+json", "application/apply-pa
 
 Where strategic merge is announced, kubectl 1.26 and later computes its patches for ``apply`` that way and
 warns of every field that it does not find in the schema. It is left out here, as kube-apiserver leaves it
-out for custom resources: kubectl then sends plain merge patches, and the server alone judges fields.
+out for custom resources: kubectl then sends plain merge patches, and the server alone validates fields.
 """
 
 STATUS = META_PREFIX + "Status"
@@ -34,8 +46,88 @@ Answers = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """The paths of one document and all schemas they refer to, directly or not."""
+
+    paths: Sequence[Path]
+    schemas: NamedSchemas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The resources that the server serves."""
+
+    resources: Sequence[Definition]
+    enable_watch: bool = True
+    patch_types: Sequence[str] = PATCH_TYPES
+
+    def all_in_one(self) -> Contents:
+        return self._contents([path for paths in self._paths().values() for path in paths])
+
+    def by_document(self) -> dict[str, Contents]:
+        """Keyed by path without the leading slash, as the index of version 3 names them."""
+        return {name: self._contents(paths) for name, paths in self._paths().items()}
+
+    def _contents(self, paths: Sequence[Path]) -> Contents:
+        roots = [name for path in paths for operation in path.operations for name in _needed(operation)]
+        return Contents(paths=paths, schemas=definitions.reachable(roots, self._schemas()))
+
+    def _paths(self) -> Mapping[str, list[Path]]:
+        found = {"api": [_about("api", "core", "APIVersions")], "apis": [_about("apis", "apis", "APIGroupList")]}
+        for group, versions in group_versions(self.resources).items():
+            found[f"apis/{group}"] = [_about(f"apis/{group}", tag(group), "APIGroup")]
+            for version in versions:
+                found[f"apis/{group}/{version}"] = self._group_version(group, version)
+        found["version"] = [document_path("/version/", schema=VERSION_INFO, operation_id="getVersion", tag="version")]
+        return found
+
+    def _group_version(self, group: str, version: str) -> list[Path]:
+        paths = [_about(f"apis/{group}/{version}", tag(group, version), "APIResourceList")]
+        for resource, definition in served_in(self.resources, group=group, version=version):
+            its_operations = ResourceOperations(
+                resource=resource, version=definition, enable_watch=self.enable_watch, patch_types=self.patch_types
+            )
+            paths.extend(its_operations.paths())
+        return paths
+
+    def _schemas(self) -> NamedSchemas:
+        pairs = [(group, version) for group, versions in group_versions(self.resources).items() for version in versions]
+        schemas = meta_types(pairs)
+        for resource in self.resources:
+            for version in resource.versions:
+                schemas |= definitions.of_resource(resource, version)
+        return schemas
+
+
+def _about(path: str, tag: str, schema: str) -> Path:
+    operation_id = f"get{tag[:1].upper()}{tag[1:].replace('_', '')}{schema}"
+    return document_path(f"/{path}/", schema=META_PREFIX + schema, operation_id=operation_id, tag=tag)
+
+
+def _needed(operation: Operation) -> Iterator[str]:
+    yield STATUS
+    for names in operation.answers.values():
+        yield from names
+    if operation.body is not None:
+        yield operation.body.schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter. Its schema has a single value and the description."""
+
+    name: str
+    schema: Schema
+    location: Literal["query", "path"] = "query"
+
+    @property
+    def required(self) -> bool:
+        return self.location == "path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What a request carries: the name of its schema and the media types."""
+    """The body of a request: the name of its schema and the media types."""
 
     schema: str
     media_types: Sequence[str]
@@ -70,14 +162,76 @@ class Path:
 
 
 def document_path(path: str, *, schema: str, operation_id: str, tag: str) -> Path:
-    """A path that answers GET with a document about the server."""
+    """A path that serves a document about the server."""
     read = Operation(method="get", id=operation_id, description=f"Read {path}", tag=tag, answers={200: (schema,)})
     return Path(path=path, operations=[read])
 
 
+_LONGEST_NAME = 253
+
+
+def _text(name: str, description: str, *values: str) -> Parameter:
+    return Parameter(name=name, schema=String(description=description, enum=values))
+
+
+def _number(name: str, description: str, *, minimum: int | None = None) -> Parameter:
+    return Parameter(name=name, schema=Integer(description=description, minimum=minimum))
+
+
+def _flag(name: str, description: str) -> Parameter:
+    return Parameter(name=name, schema=Boolean(description=description))
+
+
+_PRETTY = _text("pretty", "true: the answer is indented.")
+
+_FORCE = _flag("force", "Apply only: take fields over from other managers.")
+
+_DRY_RUN = _text("dryRun", "All: do everything but store the outcome.", "All")
+
+_READ_PARAMETERS = (_text("resourceVersion", "How recent the answer must be; empty means the latest."),)
+
+_WRITE_PARAMETERS = (
+    _DRY_RUN,
+    Parameter(
+        name="fieldManager",
+        schema=String(description="Who makes the change; by default the first part of the User-Agent.", max_length=128),
+    ),
+    _text(
+        "fieldValidation",
+        "What happens to unknown or duplicate fields: dropped silently, dropped with a warning, or the request fails.",
+        "Ignore",
+        "Warn",
+        "Strict",
+    ),
+)
+
+_LIST_PARAMETERS = (
+    _text("labelSelector", "Only objects whose labels match."),
+    _text("fieldSelector", "Only objects whose fields match."),
+    _number("limit", "At most so many items in one answer; more follow through continue."),
+    _text("continue", "The value of metadata.continue in the page before."),
+    _text("resourceVersion", "Which state to show, together with resourceVersionMatch."),
+    _text("resourceVersionMatch", "How resourceVersion is meant.", "Exact", "NotOlderThan"),
+    _number("timeoutSeconds", "After so many seconds the request ends."),
+)
+
+_WATCH_PARAMETERS = (
+    _flag("watch", "Follow changes as a stream of events instead of an answer with a list."),
+    _flag("allowWatchBookmarks", "Send BOOKMARK events too, which tell how far the stream has come."),
+    _flag("sendInitialEvents", "Start with an ADDED event for each object there is, then a bookmark that says so."),
+)
+
+_DELETE_PARAMETERS = (
+    _DRY_RUN,
+    _number("gracePeriodSeconds", "Seconds for a graceful end; 0 means at once.", minimum=0),
+    _flag("orphanDependents", "Deprecated: use propagationPolicy."),
+    _text("propagationPolicy", "What becomes of dependents.", "Orphan", "Background", "Foreground"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verb:
-    """What a kind of operation is called: by clients (``action``) and in its id (``name`` and ``infix``)."""
+    """The names of an operation: for clients (``action``) and in its id (``name`` and ``infix``)."""
 
     method: Method
     action: str
@@ -116,7 +270,7 @@ class ResourceOperations:
 
     def paths(self) -> list[Path]:
         collection = f"/apis/{self.resource.group}/{self.version.name}/{self.resource.plural}"
-        pretty = [parameters.PRETTY]
+        pretty = [_PRETTY]
         if not self.resource.is_stored:
             return [Path(path=collection, operations=[self._create()], parameters=pretty)]
         named = [self._name_parameter(), *pretty]
@@ -136,42 +290,42 @@ class ResourceOperations:
         return found
 
     def _name_parameter(self) -> Parameter:
-        schema = String(description=f"The name of the {self.resource.kind}.", max_length=parameters.LONGEST_NAME)
+        schema = String(description=f"The name of the {self.resource.kind}.", max_length=_LONGEST_NAME)
         return Parameter(name="name", schema=schema, location="path")
 
     def _list(self) -> Operation:
-        taken = parameters.LIST + (parameters.WATCH if self.enable_watch else ())
+        taken = _LIST_PARAMETERS + (_WATCH_PARAMETERS if self.enable_watch else ())
         return self._operation(_LIST, answers={200: self._list_schemas()}, taken=taken)
 
     def _create(self) -> Operation:
         answers = dict.fromkeys((200, 201, 202), self._schemas())
-        return self._operation(_CREATE, answers=answers, taken=parameters.WRITE, body=self._object_body())
+        return self._operation(_CREATE, answers=answers, taken=_WRITE_PARAMETERS, body=self._object_body())
 
     def _delete_collection(self) -> Operation:
         # the list of what was there, as kube-apiserver answers though its own document says Status
         answers = {200: self._list_schemas()}
-        taken = parameters.LIST + parameters.DELETE
+        taken = _LIST_PARAMETERS + _DELETE_PARAMETERS
         return self._operation(_DELETE_COLLECTION, answers=answers, taken=taken, body=_DELETE_BODY)
 
     def _read(self, subresource: str = "") -> Operation:
         answers = {200: self._schemas()}
-        return self._operation(_READ, subresource=subresource, answers=answers, taken=parameters.READ)
+        return self._operation(_READ, subresource=subresource, answers=answers, taken=_READ_PARAMETERS)
 
     def _replace(self, subresource: str = "") -> Operation:
         answers = dict.fromkeys((200, 201), self._schemas())
         body = self._object_body()
-        return self._operation(_REPLACE, subresource=subresource, answers=answers, taken=parameters.WRITE, body=body)
+        return self._operation(_REPLACE, subresource=subresource, answers=answers, taken=_WRITE_PARAMETERS, body=body)
 
     def _patch(self, subresource: str = "") -> Operation:
         answers = dict.fromkeys((200, 201), self._schemas())
-        taken = (*parameters.WRITE, parameters.FORCE)
+        taken = (*_WRITE_PARAMETERS, _FORCE)
         body = Body(schema=META_PREFIX + "Patch", media_types=self.patch_types)
         return self._operation(_PATCH, subresource=subresource, answers=answers, taken=taken, body=body)
 
     def _delete(self) -> Operation:
         # the object itself while a finalizer holds it
         answers = dict.fromkeys((200, 202), (STATUS, *self._schemas()))
-        return self._operation(_DELETE, answers=answers, taken=parameters.DELETE, body=_DELETE_BODY)
+        return self._operation(_DELETE, answers=answers, taken=_DELETE_PARAMETERS, body=_DELETE_BODY)
 
     def _operation(
         self,
@@ -207,13 +361,13 @@ class ResourceOperations:
 
 
 def group_camel_case(group: str) -> str:
-    """``example.com`` as it stands in the id of an operation: ``ExampleCom``."""
+    """``example.com`` as in the id of an operation: ``ExampleCom``."""
     words = group.replace("-", ".").split(".")
     return "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def tag(group: str, version: str = "") -> str:
-    """Under which heading an operation is listed."""
+    """The tag under which an operation is listed."""
     camel = group_camel_case(group)
     name = camel[:1].lower() + camel[1:]
     return f"{name}_{version}" if version else name

@@ -1,7 +1,7 @@
-"""From a request to an answer: one verb a file.
+"""The handlers of resources, one verb a file.
 
-``request_info`` says what is asked, ``query_options`` how, ``negotiation`` in which representation;
-``decoding`` reads bodies, ``representations`` writes answers. The verbs call ``registry.store`` for
-what happens and know nothing of how it is stored. Who may ask is the filters' business; handlers are told which
-objects a user may see, and ask for the right to create where a PUT or an apply does (``authorizing``).
+``request`` and ``request_info`` are the request, ``options`` reads the query, ``negotiation`` picks the representation,
+``decoder`` decodes bodies and ``encoding`` encodes responses. The verbs call ``registry.store`` and know nothing of the
+storage. Filters authorize requests; handlers get the objects that a user may see, and check the right to create where a
+PUT or an apply creates (``request.require``).
 """

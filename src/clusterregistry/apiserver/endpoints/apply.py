@@ -1,4 +1,4 @@
-"""PATCH with a configuration to apply: server-side apply."""
+"""PATCH with an applied configuration: server-side apply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_YAML = "error converting YAML to JSON: "
 
 
 async def apply_patcher(scope: RequestScope, request: Request, body: bytes, *, options: WriteOptions) -> ApplyPatcher:
-    """What applies the configuration in a body to an object. Raises 400."""
+    """Decodes the configuration in a body. Raises 400."""
     try:
         decoded = await decode_yaml(body, strict=options.field_validation != "Ignore")
     except DecodeError as error:
@@ -65,7 +65,7 @@ class ApplyPatcher:
             raise _conflict(error) from None
 
     def _report(self) -> None:
-        """Keys that stand twice: refused, warned of or ignored as fieldValidation says."""
+        """Refuses, warns of or ignores duplicate keys, by fieldValidation."""
         if self._strict_errors and self._options.field_validation == "Strict":
             raise errors.bad_request(f"error strict decoding YAML: {_NOT_YAML}{', '.join(self._strict_errors)}")
         if self._options.field_validation == "Warn":
@@ -73,7 +73,7 @@ class ApplyPatcher:
                 self._request.warnings.add(text)
 
     def _check_new(self, obj: Object) -> None:
-        """An object that is not there yet has no uid, and no resource version to compare. Raises 400 and 409."""
+        """Checks that a new object names neither a uid nor a resource version. Raises 400 and 409."""
         metadata = obj["metadata"]
         check_resource_version(metadata.pop("resourceVersion", None) or "0")
         if uid := metadata.get("uid"):

@@ -15,7 +15,7 @@ from clusterregistry.apiserver.storage.interface import KeyValue
 
 
 async def create(scope: RequestScope, request: Request) -> Answer:
-    """Adds an object; 201 with the object as it is stored."""
+    """Creates an object; 201 with the object as it is stored."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     media_type = negotiation.body_type(request.header("content-type"), native=scope.resource.native)
     body = request.take_buffered_body() or await request.body()
@@ -36,7 +36,7 @@ async def _created(scope: RequestScope, request: Request, body: bytes, *, media_
     obj = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
     if request.info.name not in ("", obj["metadata"].get("name")):
-        # The path names another object than the body, and the body counts: a right to that one name is not enough.
+        # The path names another object than the body, and the body counts: the right to that one name is not enough.
         await require(request, "create", name="")
     field_manager, manager = scope.field_manager_for(""), manager_name(request, options)
     if size <= LARGE:

@@ -1,7 +1,7 @@
-"""From the bytes of a body to an object of the resource.
+"""Decodes the bytes of a body to an object of the resource.
 
-What the schema does not know is dropped and, as ``fieldValidation`` says, warned of or refused. Types
-and values of the rest are validation's business; only what cannot be taken for the kind at all is 400.
+Unknown fields are dropped and, by ``fieldValidation``, warned of or refused. Validation checks the types and values of
+the others; only a body that is no object of the kind at all is a 400.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _modules: dict[str, Any] = {}
 async def decode_object(  # noqa: PLR0913 - all but three by keyword
     scope: KindScope, body: bytes, media_type: str, *, size: int, field_validation: str, warn: Warn
 ) -> Object:
-    """The object that a create or update sends, of whatever kind it says it is, in the scope's version. Raises 400.
+    """Decodes the body of a create or update: an object of any kind in the scope's version. Raises 400.
 
     ``size`` is the ``work_size`` of the body.
     """
@@ -66,7 +66,7 @@ def _object(scope: KindScope, body: bytes, *, media_type: str, field_validation:
         _check_native_kind(scope, obj)
     _check_version(scope, obj)
     paths = _tidied(scope, obj, warn=warn)
-    # Of another kind nothing is known; it is refused for that alone.
+    # The fields of another kind are not known; it is refused later for its kind alone.
     unknown = unknown_fields(paths) if obj["kind"] == scope.resource.kind else []
     if field_validation == "Strict" and (decoded.strict_errors or unknown):
         mistakes = ", ".join([*decoded.strict_errors, *unknown])
@@ -78,21 +78,21 @@ def _object(scope: KindScope, body: bytes, *, media_type: str, field_validation:
 
 
 def work_size(body: bytes, media_type: str) -> int:
-    """The size of a body as far as work on it is concerned: with aliases a little YAML is as much as a large body."""
+    """The size of a body by the work that it makes: with aliases a short YAML is as much work as a large body."""
     if media_type in _WITH_ALIASES and b"&" in body and b"*" in body:
         return max(len(body), LARGE + 1)
     return len(body)
 
 
 def unknown_fields(paths: Iterable[str]) -> list[str]:
-    """The strict errors about fields that a kind does not have: no more of them than strict decoding tells at all."""
+    """The strict errors for unknown fields, at most as many as strict decoding reports."""
     return [f'unknown field "{cut(path)}"' for path in islice(paths, MAX_STRICT_ERRORS)]
 
 
 async def decode_body(body: bytes, media_type: str, *, default_type: Type | None = None) -> Decoded:
-    """The decoded body, whatever strict decoding would say of it. Raises 400.
+    """Decodes a body without strict errors. Raises 400.
 
-    ``default_type`` is what the body of a native kind is when it does not say so.
+    ``default_type`` is the type of a native kind's body that names none.
     """
     if media_type == PROTOBUF:
         await _loaded(_PROTOBUF_CODEC)
@@ -123,19 +123,19 @@ def _decoded_protobuf(body: bytes, default_type: Type) -> Decoded:
 
 
 async def _loaded(module: str) -> Any:
-    """A module that is dear to import and rarely needed: where it is needed first, nobody else waits for it."""
-    if module not in _modules:  # not sys.modules: there it stands while it is still being made
+    """Imports a module that is dear to import and rarely needed, in a thread: other requests do not wait for it."""
+    if module not in _modules:  # not sys.modules, which has it while it is still being imported
         _modules[module] = await asyncio.to_thread(importlib.import_module, module)
     return _modules[module]
 
 
 async def decode_json(body: bytes, *, strict: bool) -> Decoded:
-    """A body in JSON, whatever it stands for. Raises DecodeError."""
+    """Decodes a body in JSON. Raises DecodeError."""
     return await run_in_worker(partial(json_codec.decode, body, strict=strict), size=len(body))
 
 
 async def decode_yaml(body: bytes, *, strict: bool) -> Decoded:
-    """A body in YAML or JSON, whatever it stands for. Raises DecodeError."""
+    """Decodes a body in YAML or JSON. Raises DecodeError."""
     return await run_in_worker(partial(yaml_codec.decode, body, strict=strict), size=work_size(body, APPLY_PATCH))
 
 
@@ -148,7 +148,7 @@ def _summary(body: bytes) -> str:
 
 
 def no_object(value: Any) -> str:
-    """What is wrong with a body that is no object, in the words of Go's decoder."""
+    """The message of Go's decoder for a body that is no object."""
     found = json_type(value)
     return f"{_NO_KIND}json: cannot unmarshal {found} into Go value of type {_GO_TYPE_META}"
 
@@ -189,7 +189,7 @@ def _check_version(scope: KindScope, obj: Object) -> None:
 
 
 def check_kind(scope: KindScope, obj: Object) -> None:
-    """An object of another kind is invalid, in the name of the kind that was sent. Raises 422."""
+    """Refuses an object of another kind, with an error of the kind that was sent. Raises 422."""
     if obj["kind"] != scope.resource.kind:
         raise wrong_kind(scope, obj)
 

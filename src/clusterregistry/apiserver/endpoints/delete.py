@@ -19,7 +19,7 @@ _TYPE = ("v1", "DeleteOptions")
 
 
 async def delete(scope: RequestScope, request: Request) -> Answer:
-    """A Status when the object is gone, the object itself while finalizers hold it."""
+    """Deletes an object: a Status if it is removed, the object itself while it has finalizers."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     options = await _options(scope, request)
     deleted = await scope.store.delete(request.info.name, options)
@@ -36,7 +36,7 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
 
 
 async def delete_collection(scope: RequestScope, request: Request) -> Answer:
-    """Deletes what a list with the same parameters answers, and answers that list."""
+    """Deletes the objects that a list with the same parameters returns, and returns that list."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     selected = list_options(request.query, watch=False)
     options = await _options(scope, request)
@@ -46,7 +46,7 @@ async def delete_collection(scope: RequestScope, request: Request) -> Answer:
 
 
 async def _options(scope: RequestScope, request: Request) -> DeleteOptions:
-    """From the body or, without one, from the query; a body replaces the query. Raises 400, 415, 422."""
+    """The options in the body or, without a body, in the query. Raises 400, 415, 422."""
     body = request.take_buffered_body() or await request.body()
     if not body:
         return delete_options_from_query(request.query)

@@ -61,7 +61,7 @@ def object_response(
 async def large_object_response(
     scope: RequestScope, kv: KeyValue, representation: Representation, *, include: str = ""
 ) -> Response:
-    """The same for an object whose answer takes long to make. Raises 400 and 406."""
+    """The response with a large object, encoded in a worker. Raises 400 and 406."""
     work = partial(object_response, scope, kv, representation, include=include)
     return await run_in_worker(work, size=len(kv.value))
 
@@ -89,14 +89,14 @@ def _columns(scope: RequestScope) -> bytes:
 
 
 def _checked_include(representation: Representation, include: str) -> str:
-    """``includeObject`` is a matter of tables; elsewhere it is not even looked at."""
+    """Checks ``includeObject`` for tables; other representations ignore it."""
     return table.include_policy(include) if representation.kind == TABLE else include
 
 
 async def list_response(
     scope: RequestScope, listed: Listed, representation: Representation, *, include: str = ""
 ) -> Response:
-    """A collection or a page of one. Raises 400 and 406."""
+    """The response with a collection or a page of it. Raises 400 and 406."""
     if representation.kind == METADATA:
         detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
         raise errors.failure(406, "NotAcceptable", detail)
@@ -122,7 +122,7 @@ def _long_list_response(frame: bytes, items: Iterator[bytes], representation: Re
 def _list_parts(
     scope: RequestScope, listed: Listed, representation: Representation, *, include: str
 ) -> tuple[bytes, Form, bytes]:
-    """What stands before the items of a list, the form of these, and what stands behind them."""
+    """The bytes before the items of a list, the form of the items, and the bytes behind them."""
     version, metadata = representation.version, list_metadata(listed)
     if representation.kind or scope.resource.native:
         metadata = {name: value for name, value in metadata.items() if value != ""}
@@ -139,14 +139,14 @@ def _list_parts(
 
 
 def _edition(scope: RequestScope, listed: Listed, representation: Representation) -> Edition | None:
-    """A list of everything is the same for all who may see everything."""
+    """The edition of a list of all objects, which is the same for all users who may see them."""
     if not listed.is_everything:
         return None
     return Edition((scope.group_version, scope.resource.plural, representation), listed.revision)
 
 
 def list_metadata(listed: Listed) -> dict[str, Any]:
-    """In kube-apiserver's order; lists of custom resources have ``continue`` even when it is empty."""
+    """In kube-apiserver's order; lists of custom resources have ``continue`` even if it is empty."""
     metadata: dict[str, Any] = {"continue": listed.continue_token}
     if listed.remaining is not None:
         metadata["remainingItemCount"] = listed.remaining
@@ -155,7 +155,7 @@ def list_metadata(listed: Listed) -> dict[str, Any]:
 
 
 def _response(status: int, body: bytes, representation: Representation) -> Response:
-    """An answer in YAML, protobuf or indented JSON, from compact JSON."""
+    """A response in YAML, protobuf or indented JSON, from compact JSON."""
     if representation.media_type == PROTOBUF:
         return Response(status, PROTOBUF_TYPE, (_encode_protobuf(orjson.loads(body)),))
     if representation.media_type == YAML:
@@ -205,7 +205,7 @@ def page_not_found() -> Response:
 
 
 def event_encoder(scope: RequestScope, representation: Representation, *, include: str) -> Encode:
-    """How a watch writes its events in this representation. Raises 400."""
+    """The encoder of a watch's events in this representation. Raises 400."""
     include = _checked_include(representation, include)
     if representation.is_plain and scope.is_stored_version:
         return lambda kind, kv: event_bytes(kind, scope.object_bytes(kv))
@@ -224,7 +224,7 @@ def event_bytes(kind: str, obj: bytes) -> bytes:
 
 
 def with_columns(scope: RequestScope, frame: bytes, representation: Representation) -> bytes:
-    """A watch's first table has the columns, the later ones leave them out."""
+    """Adds the columns to a watch's first table; later tables have none."""
     if representation.kind != TABLE:
         return frame
     return frame.replace(b'"columnDefinitions":null', b'"columnDefinitions":' + _columns(scope), 1)
@@ -233,7 +233,7 @@ def with_columns(scope: RequestScope, frame: bytes, representation: Representati
 def bookmark_bytes(
     scope: RequestScope, revision: int, representation: Representation, *, initial_events_end: bool
 ) -> bytes:
-    """A BOOKMARK frame: nothing but the revision up to which the watcher has seen everything."""
+    """A BOOKMARK frame: the revision up to which the watcher has seen all events."""
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
     if initial_events_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

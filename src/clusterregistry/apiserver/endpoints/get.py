@@ -14,7 +14,7 @@ from clusterregistry.apiserver.registry.worker_pool import LARGE
 
 
 def get(scope: RequestScope, request: Request) -> Reply:
-    """The object as of now; with a resourceVersion not older than that, which 0 never is."""
+    """The current object; with a resourceVersion, one that is not older than that."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     kv = None if request.query_string else scope.store.get_cached(request.info.name)
     if kv is None:

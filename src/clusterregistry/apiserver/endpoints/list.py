@@ -11,7 +11,7 @@ from clusterregistry.apiserver.registry.list import list_objects
 
 
 async def list_collection(scope: RequestScope, request: Request) -> Answer:
-    """All objects that the user may see, or those that selectors and paging leave of them."""
+    """The objects that the user may see, by selectors and page."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     options = list_options(request.query, watch=False)
     options.visible = request.visible

@@ -1,8 +1,4 @@
-"""Long lists in YAML and in indented JSON, made item by item.
-
-As a whole, twenty objects of a hundred thousand values took 310 MB and kept the interpreter for a second. The text is
-the same that the codecs write of the whole list.
-"""
+"""Encodes the items of lists: objects, their metadata, or nothing, as JSON in pieces; long lists also as YAML."""
 
 from __future__ import annotations
 
@@ -21,43 +17,43 @@ from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import metadata_of, metadata_size, size_of
 
 _PIECE = 64 * 1024
-"""About how much of a list is joined at a time: one big write costs three times as much as such pieces."""
+"""Bytes of a list that are joined at a time, approximately: one big write costs three times as much."""
 
 _METADATA = b'"metadata":{'
 
-_ALIKE = 4
-"""Slices whose items are joined in pieces of the same number: so no piece is much smaller than it may be."""
+_SLICES_ALIKE = 4
+"""Slices whose items are joined in pieces of the same number, so that no piece is much smaller than _PIECE."""
 
 _SLICE = 64
-"""Items that are measured before we look at the clock: to make so many rows of a table takes half a millisecond."""
+"""Items that are measured between two looks at the clock: so many rows of a table take half a millisecond."""
 
-_WITHOUT_A_PAUSE = 0.0005
-"""Seconds after which others have their turn. What they ask for takes two or three turns."""
+_TURN_SECONDS = 0.0005
+"""Seconds after which other requests have their turn. A request takes two or three turns."""
 
 
 class Form(Protocol):
-    """How the items of one list are written."""
+    """How the items of one list are encoded."""
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        """How many bytes some items are in all, without the commas.
+        """The size of some items in bytes, without the commas.
 
         All of the list are measured, one after the other, before the first of them is joined.
         """
         ...
 
     def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
-        """Those of all items from start to end as JSON, with a comma before each: nobody needs to copy them again."""
+        """The items from start to end as JSON, with a comma before each, so that they need not be copied again."""
         ...
 
 
 class Included(Protocol):
-    """What the rows of a table bring along of their objects: ``before`` and ``behind`` stand around each."""
+    """The object in each row of a table: ``before`` and ``behind`` are the bytes around its part."""
 
     before: bytes
     behind: bytes
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        """What stands between these for each object."""
+        """The part of each object."""
         ...
 
 
@@ -95,10 +91,10 @@ class ConvertedObjects:
 
 
 class UntypedObjects:
-    """The objects without ``apiVersion`` and ``kind``, which the list they are in has said for all of them.
+    """The objects without ``apiVersion`` and ``kind``, which the list has for all of them.
 
-    Both stand right before the metadata, since the keys of an object are in order, and no property that sorts before
-    these holds another object named metadata.
+    Both are right before the metadata, since the keys of an object are sorted, and no property that sorts before them
+    holds another object named metadata.
     """
 
     def __init__(self, scope: RequestScope) -> None:
@@ -116,7 +112,7 @@ class UntypedObjects:
 
 
 class PartialObjects:
-    """PartialObjectMetadata: objects of which there is nothing but the metadata."""
+    """PartialObjectMetadata: the metadata of the objects alone."""
 
     behind = b"}"
 
@@ -142,7 +138,7 @@ class PartialObjects:
 
 
 class NoObjects:
-    """Nothing in the place of each object."""
+    """null for each object."""
 
     before = behind = b""
 
@@ -156,7 +152,7 @@ def objects(scope: RequestScope) -> StoredObjects | ConvertedObjects:
 
 
 def listed_objects(scope: RequestScope) -> Form:
-    """The objects as a list has them: those of native kinds without their type, as kube-apiserver writes them."""
+    """The objects of a list; those of native kinds without their type, as in kube-apiserver."""
     return UntypedObjects(scope) if scope.resource.native else objects(scope)
 
 
@@ -177,7 +173,7 @@ async def lazy_list(
     """All items between ``head`` and ``tail``, with commas between them."""
     sizes, begun = [], time.monotonic()
     for start in range(0, len(items), _SLICE):
-        if time.monotonic() - begun > _WITHOUT_A_PAUSE:
+        if time.monotonic() - begun > _TURN_SECONDS:
             await asyncio.sleep(0)
             begun = time.monotonic()
         sizes.append(form.measure(items[start : start + _SLICE]))
@@ -187,24 +183,27 @@ async def lazy_list(
 
 
 def _joined(form: Form, items: Sequence[KeyValue], sizes: Sequence[int]) -> Iterator[bytes]:
-    """Some items at a time, so many that they are about a piece by the size of their slices."""
-    for index in range(0, len(sizes), _ALIKE):
+    """Joins some items at a time: about as many as fit into a piece, by the size of their slices."""
+    for index in range(0, len(sizes), _SLICES_ALIKE):
         first = index * _SLICE
-        last = min(first + _ALIKE * _SLICE, len(items))
-        pieces = math.ceil(sum(sizes[index : index + _ALIKE]) / _PIECE)
+        last = min(first + _SLICES_ALIKE * _SLICE, len(items))
+        pieces = math.ceil(sum(sizes[index : index + _SLICES_ALIKE]) / _PIECE)
         step = math.ceil((last - first) / pieces)
         for start in range(first, last, step):
             yield form.join(items, start, min(start + step, last))
 
 
 def _pieces(head: bytes, joined: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
-    """Head and tail leave together with items: each piece is a write."""
+    """Joins head and tail with items, since each piece is a write."""
     piece = head + next(joined, b"").removeprefix(b",")
     for following in joined:
         yield piece
         piece = following
     yield piece + tail
 
+
+# Long lists in YAML and in indented JSON are made item by item. As a whole, twenty objects of a hundred thousand values
+# took 310 MB and kept the interpreter for a second. The text is the same that the codecs write of the whole list.
 
 Items = Iterator[bytes]
 """Each as compact JSON; there is at least one."""
@@ -213,12 +212,12 @@ _Write = Callable[[str, Any], bytes]
 
 
 def yaml_list(frame: bytes, items: Items) -> bytes:
-    """A list in YAML. ``frame`` is the list as JSON, without the items."""
+    """A long list in YAML. ``frame`` is the list as JSON, without the items."""
     return b"".join(_entries(frame, _yaml_entry, _yaml_items(items)))
 
 
 def pretty_list(frame: bytes, items: Items) -> bytes:
-    """The same in indented JSON."""
+    """A long list in indented JSON."""
     return b"{\n" + b",\n".join(_entries(frame, _pretty_entry, _pretty_items(items))) + b"\n}"
 
 
@@ -234,8 +233,10 @@ def _yaml_entry(key: str, value: Any) -> bytes:
 
 
 def _yaml_items(items: Items) -> Callable[[str], bytes]:
-    # No text of ours has a line feed within a value: such values are in quotes, with escapes.
-    return lambda key: b"%b:\n" % key.encode() + b"".join(b"- " + _below(_yaml(item), b"  ") + b"\n" for item in items)
+    # The codec writes no line feed within a value: it quotes and escapes such values.
+    return lambda key: (
+        b"%b:\n" % key.encode() + b"".join(b"- " + _indented(_yaml(item), b"  ") + b"\n" for item in items)
+    )
 
 
 def _yaml(item: bytes) -> bytes:
@@ -243,14 +244,14 @@ def _yaml(item: bytes) -> bytes:
 
 
 def _pretty_entry(key: str, value: Any) -> bytes:
-    return _below(b"  " + orjson.dumps(key) + b": " + json_codec.encode_pretty(value), b"  ")
+    return _indented(b"  " + orjson.dumps(key) + b": " + json_codec.encode_pretty(value), b"  ")
 
 
 def _pretty_items(items: Items) -> Callable[[str], bytes]:
-    texts = (b"    " + _below(json_codec.encode_pretty(orjson.loads(item)), b"    ") for item in items)
+    texts = (b"    " + _indented(json_codec.encode_pretty(orjson.loads(item)), b"    ") for item in items)
     return lambda key: b'  "%b": [\n' % key.encode() + b",\n".join(texts) + b"\n  ]"
 
 
-def _below(text: bytes, indent: bytes) -> bytes:
-    """A text whose further lines are indented."""
+def _indented(text: bytes, indent: bytes) -> bytes:
+    """Indents all lines but the first."""
     return text.replace(b"\n", b"\n" + indent)

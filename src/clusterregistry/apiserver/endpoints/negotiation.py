@@ -1,4 +1,4 @@
-"""Content negotiation: which representation an ``Accept`` header asks for, what a body is written in.
+"""Content negotiation: the representation that an ``Accept`` header asks for, and the media type of a body.
 
 Besides JSON and YAML a client can ask for another kind in place of the object: ``as=Table`` (what
 kubectl prints) and ``as=PartialObjectMetadata`` (``...List`` for a collection). The kinds of Kubernetes itself also
@@ -20,7 +20,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = (JSON, YAML)
 NATIVE = (JSON, YAML, PROTOBUF)
-"""What the kinds of Kubernetes itself come in, and every Status."""
+"""The media types of native kinds and of every Status."""
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -39,14 +39,14 @@ _STREAM = "watch"
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """The media type and, where something else than the object itself is asked for, its kind and version."""
+    """A media type and, if another kind than the object itself is requested, that kind and its version."""
 
     media_type: str = JSON
     kind: str = ""
     version: str = ""
     pretty: bool = False
     is_plain: bool = field(init=False, compare=False)
-    """The object itself in compact JSON: the bytes that are at hand."""
+    """The object itself in compact JSON: the stored bytes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_plain", not self.kind and not self.pretty and self.media_type == JSON)
@@ -57,7 +57,7 @@ PLAIN = Representation()
 
 def negotiate(request: Request, *, native: bool) -> Representation:
     """The first representation in the ``Accept`` header that a kind has. Raises 406."""
-    accept, user_agent = request.header("accept"), request.header("user-agent")
+    accept, user_agent = request.headers.get("accept", ""), request.headers.get("user-agent", "")
     wanted = _native_representation(accept) if native else _representation(accept)
     if wanted is None:
         raise errors.not_acceptable(NATIVE if native else ACCEPTED)
@@ -74,7 +74,7 @@ def negotiate_watch(request: Request) -> Representation:
 
 def negotiate_status(request: Request) -> Representation:
     """The representation of a Status, which is always sent and never as another kind."""
-    accept, user_agent = request.header("accept"), request.header("user-agent")
+    accept, user_agent = request.headers.get("accept", ""), request.headers.get("user-agent", "")
     plain = _status_representation(accept)
     asked = _representation(accept)
     indented = asked.pretty if asked else True  # a client that accepts nothing of ours is a person with a browser
@@ -82,7 +82,7 @@ def negotiate_status(request: Request) -> Representation:
 
 
 class _Pretty(dict[Representation, Representation]):
-    """Each representation's indented twin, made once."""
+    """The indented form of each representation, made once."""
 
     def __missing__(self, plain: Representation) -> Representation:
         twin = Representation(plain.media_type, plain.kind, plain.version, pretty=True)
@@ -122,7 +122,7 @@ def _first_fitting(accept: str, offered: Sequence[str]) -> Representation | None
 
 
 def _fitting(clause: Clause, offered: Sequence[str]) -> Representation | None:
-    """What a clause asks for, if we have it. Parameters that nobody knows are passed over, as in kube-apiserver."""
+    """The representation of a clause; None if it is not served. As in kube-apiserver unknown parameters are ignored."""
     media_type = next(filter(clause.matches, offered), None)
     parameters = clause.parameters
     if media_type is None or parameters.get("stream", _STREAM) not in {"", _STREAM}:
@@ -133,13 +133,13 @@ def _fitting(clause: Clause, offered: Sequence[str]) -> Representation | None:
     kind, version = parameters.get("as", ""), parameters.get("v", "")
     if kind not in _KINDS or version not in _VERSIONS or parameters.get("g") != "meta.k8s.io":
         return None
-    if media_type == PROTOBUF:  # tables have no such form; whoever asks for one names JSON next
+    if media_type == PROTOBUF:  # tables have no such form; clients name JSON next
         return None
     return Representation(media_type, kind, version, pretty=pretty)
 
 
 def patch_type(content_type: str) -> str:
-    """The kind of a patch; kube-apiserver takes its name as it stands, in lower case. Raises 415."""
+    """The type of a patch. As in kube-apiserver its name is case-sensitive. Raises 415."""
     media_type = content_type.strip().partition(";")[0]
     if media_type not in PATCH_TYPES:
         raise errors.unsupported_media_type(PATCH_TYPES)

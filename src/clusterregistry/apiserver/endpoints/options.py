@@ -1,4 +1,4 @@
-"""Under which name a write is recorded in the managed fields."""
+"""The options of verbs, from the query or the body: ListOptions, WriteOptions, DeleteOptions and the field manager."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a create, update or patch is asked for. ``force`` is for applies alone."""
+    """The options of a create, update or patch. ``force`` is for applies alone."""
 
     dry_run: bool = False
     field_validation: str = "Warn"
@@ -120,7 +120,7 @@ def write_options(query: Query, kind: str) -> WriteOptions:
 
 
 def patch_options(query: Query, *, apply: bool) -> WriteOptions:
-    """The options of a patch; an apply must say who applies, and alone may be forced. Raises 422."""
+    """The options of a patch. An apply needs a field manager and may be forced. Raises 422."""
     wrong: list[FieldError] = []
     if apply and not query.first("fieldManager"):
         wrong.append(field_errors.required("fieldManager", "is required for apply patch"))
@@ -231,14 +231,14 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 def manager_name(request: Request, options: WriteOptions) -> str:
-    """The ``fieldManager`` of the query or else the program that the User-Agent names; empty when neither says."""
+    """The ``fieldManager`` of the query, or else the program in the User-Agent; empty without both."""
     return options.field_manager or _program(request.header("user-agent"))
 
 
 @bounded_cache(1024)
 def _program(user_agent: str) -> str:
-    """What stands before the first slash, without what cannot be printed, as kube-apiserver does."""
-    # Headers come as latin-1; Go reads them as UTF-8, and each byte that fits nowhere as U+FFFD.
+    """The text before the first slash, without unprintable characters, as in kube-apiserver."""
+    # Headers are latin-1 here. Go reads UTF-8, and each invalid byte as U+FFFD.
     name = _UNDECODED.sub("\N{REPLACEMENT CHARACTER}", user_agent.encode("latin-1").decode(errors="surrogateescape"))
     name = name.partition("/")[0]
     kept = size = 0

@@ -1,4 +1,4 @@
-"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, and configurations to apply."""
+"""PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, and server-side apply."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _Patch:
         if not isinstance(obj.get("kind"), str) or not obj["kind"]:
             shown = json_codec.encode(obj)
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
-        # As it is before it is tidied, for errors; there are none after that unless somebody is strict.
+        # For errors, which show the object before it is pruned. Without strict validation there are none after that.
         shown = json_codec.encode(obj) if scope.version.decode or self._is_strict else b""
         try:
             unknown = tidy(scope, obj, warn=self._request.warnings.add, known=current)
@@ -158,7 +158,7 @@ class _Patch:
             )
 
     def _report(self, mistakes: list[str], shown: bytes) -> None:
-        """Duplicate and unknown fields: refused, warned of or ignored as fieldValidation says."""
+        """Refuses, warns of or ignores duplicate and unknown fields, by fieldValidation."""
         if mistakes and self._is_strict:
             raise _invalid(shown, f"strict decoding error: {', '.join(mistakes)}")
         if self._options.field_validation == "Warn":
@@ -167,6 +167,6 @@ class _Patch:
 
 
 def _invalid(patched: bytes, detail: str) -> errors.APIError:
-    """As kube-apiserver does: the patched object is shown, under the name of the patch."""
+    """As in kube-apiserver, which shows the patched object under the name of the patch."""
     wrong = field_errors.invalid("patch", patched.decode("utf-8", "replace"), detail)
     return errors.invalid(group="", kind="", name="", errors=[wrong])

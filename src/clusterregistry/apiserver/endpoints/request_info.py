@@ -1,4 +1,4 @@
-"""What a request asks for, read from its method, path and query as kube-apiserver reads them."""
+"""RequestInfo: the verb and the resource of a request, from its method, path and query as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from clusterregistry.apiserver.http.request import Query
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _PREFIXES = {"api", "apis"}
 _FALSE = {"false", "0"}
-_KEPT = 512
+_CACHED_CHARACTERS = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
-"""Groups of questions: nothing of them is stored, and everybody may ask."""
+"""Groups of reviews, which are never stored."""
 
 
 class RequestInfo(Struct, kw_only=True):
-    """The attributes of a request. Never changed, but for the memo. ``is_resource`` tells resources from other paths.
+    """The attributes of a request. Immutable, except for the memo. ``is_resource`` is False for all other paths.
 
-    ``parts`` is what is left of the path from the resource on; anything longer than
-    resource/name/subresource is nothing that exists.
+    ``parts`` is the path from the resource on; more than resource/name/subresource does not exist.
     """
 
     path: str
@@ -41,18 +40,18 @@ class RequestInfo(Struct, kw_only=True):
     parts: tuple[str, ...] = ()
     is_mutating: bool = False
     memo: dict[object, Any] = field(default_factory=dict)
-    """What others derive from it, each under itself as the key: it lives as long as this, which is kept for paths
-    that are asked for again."""
+    """What others derive from the attributes, with themselves as the key. It lives as long as this object, which is
+    cached for paths that are requested again."""
 
 
 def parse(method: str, path: str, query_string: bytes) -> RequestInfo:
-    """Never fails: what is no resource path is a request for the bare path."""
-    # Long ones are not kept: anybody can send them.
-    short = len(path) + len(query_string) < _KEPT
-    return (_parsed_once if short else _parsed)(method, path, query_string)
+    """Never fails: any other path than that of a resource is a request for the bare path."""
+    # Long ones are not cached: any client can send them.
+    short = len(path) + len(query_string) < _CACHED_CHARACTERS
+    return (_parse_cached if short else _parse)(method, path, query_string)
 
 
-def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
+def _parse(method: str, path: str, query_string: bytes) -> RequestInfo:
     segments = path.strip("/").split("/")
     if len(segments) < 3 or segments[0] not in _PREFIXES:  # noqa: PLR2004 - prefix, version, resource
         return RequestInfo(path=path, verb=method.lower())
@@ -86,11 +85,11 @@ def _parsed(method: str, path: str, query_string: bytes) -> RequestInfo:
     )
 
 
-_parsed_once = lru_cache(maxsize=4096)(_parsed)
+_parse_cached = lru_cache(maxsize=4096)(_parse)
 
 
 def check_path_name(name: str) -> None:
-    """Refuses a name that cannot be a segment of a path. Raises 400."""
+    """Checks that a name can be a segment of a path. Raises 400."""
     if name in {".", ".."}:
         raise errors.bad_request(f"Name parameter invalid: {quoted(name)}: may not be '{name}'")
     for character in "/%":
@@ -99,7 +98,7 @@ def check_path_name(name: str) -> None:
 
 
 def _collection_verb(verb: str, query_string: bytes) -> tuple[str, str]:
-    """The verb on a collection, and the one name that a field selector narrows it to."""
+    """The verb on a collection, and the one name that a field selector selects."""
     if verb not in ("get", "delete", "watch"):
         return verb, ""
     query = Query(query_string)

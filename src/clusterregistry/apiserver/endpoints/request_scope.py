@@ -1,4 +1,4 @@
-"""What the verbs need to know of the resource and version that a request is for."""
+"""RequestScope: the resource and the version that a request is for, with its store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clusterregistry.apiserver.storage.object_bytes import decoded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScope:
-    """One served version of a kind: what it takes to read a body."""
+    """One served version of a kind, as far as bodies are decoded."""
 
     resource: Definition
     version: Version
@@ -41,18 +41,18 @@ class KindScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestScope(KindScope):
-    """One served version of a resource, with its store and its watchers."""
+    """One served version of a resource, with its store and its broadcaster."""
 
     resource: Resource
     store: Store
     hub: Broadcaster
     field_managers: Mapping[str, FieldManager]
-    """How managed fields are kept, by subresource."""
+    """By subresource."""
     admission: Admission | None = None
-    """What a write needs besides being authorized, for kinds where that depends on the object."""
+    """The admission of writes, for kinds where the right to write depends on the object."""
 
     is_stored_version: bool = field(init=False)
-    """Whether objects are served in the form in which they are stored."""
+    """Whether objects are served in the version in which they are stored."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_stored_version", self.version.name == self.resource.storage_version)
@@ -79,7 +79,7 @@ class RequestScope(KindScope):
         return self.field_managers[subresource]
 
     def admit_for(self, user: User, name: str) -> Admit | None:
-        """What the store is to ask before it writes an object of a user's; ``name`` is that in the path."""
+        """The check that the store makes before it writes an object; ``name`` is the one in the path."""
         return None if self.admission is None else partial(self.admission.admit, user=user, name=name)
 
     def not_supported(self, verb: str) -> errors.APIError:
@@ -93,7 +93,7 @@ def group_version(resource: Definition, version: Version) -> str:
 
 
 def field_managers(resource: Resource, version: Version, *, now: Callable[[], str]) -> dict[str, FieldManager]:
-    """How managed fields are kept for what is written in one version, by subresource."""
+    """The field managers for writes in one version, by subresource."""
     strategies = {"": resource.strategy} | ({"status": resource.status_strategy} if resource.status_strategy else {})
     views = {
         group_version(resource, each): View(

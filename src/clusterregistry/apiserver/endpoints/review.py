@@ -1,4 +1,4 @@
-"""POST of a review: a question, answered at once and not stored."""
+"""POST of a review, which is answered at once and not stored."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 Object = dict[str, Any]
 
-_SET_BY_SERVERS = ("namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp")
+_SERVER_FIELDS = ("namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewScope(KindScope):
-    """One kind of question in one version. Its managed fields are kept, for as long as the answer takes."""
+    """One kind of review in one version. Its managed fields are part of the response."""
 
     review: Review
     field_manager: FieldManager
@@ -60,7 +60,7 @@ def _field_manager(definition: Definition, version: Version, *, now: Callable[[]
 
 
 async def review(scope: ReviewScope, request: Request) -> Answer:
-    """Answers a question; 201 with the question and the answer."""
+    """Answers a review; 201 with its spec and its status."""
     representation = negotiation.negotiate(request, native=True)
     if representation.kind not in ("", METADATA):
         raise errors.not_acceptable(NATIVE)
@@ -92,9 +92,9 @@ def _check(scope: ReviewScope, question: Object, *, manager: str) -> None:
 
 
 def _prepare(question: Object) -> None:
-    """Drops what is not for the client to say, the answer above all."""
+    """Drops the fields that only the server sets, the status above all."""
     question.pop("status", None)
-    for name in _SET_BY_SERVERS:
+    for name in _SERVER_FIELDS:
         question["metadata"].pop(name, None)
 
 

@@ -1,7 +1,7 @@
-"""Objects as rows of a table: what ``kubectl get`` prints.
+"""Encodes objects as rows of a table: what ``kubectl get`` prints.
 
-A row's cells hardly ever change while ages do all the time, so the cells are kept with their object as JSON in
-pieces, and an answer only fills in the ages. What a row brings along of its object is at hand anyway.
+The cells of a row rarely change, its age changes all the time. So the cells are cached with their object as JSON, and a
+response only fills in the ages.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 _YEAR = 365 * _DAY
 
 NONE = -1 << 63
-"""In the place of a time where there is to be no age at all: no time is as long ago."""
+"""In place of a time, for no age at all: no time is as long ago."""
 
-_MOST_TIMES = 1000
-"""Times whose ages are at hand: to keep one for each of very many objects would take more time than it saves."""
+_MAX_TIMES = 1000
+"""Times whose ages are cached: one for each of very many objects would take more time than it saves."""
 
 
 def seconds_of(text: str) -> int | None:
-    """An RFC 3339 time in seconds since 1970; None for what is no time."""
+    """An RFC 3339 time in seconds since 1970; None for an invalid one."""
     try:
         return int(times.parse(text).timestamp())
     except ValueError:
@@ -37,10 +37,9 @@ def seconds_of(text: str) -> int | None:
 
 
 class Ages(dict[int | None, bytes]):
-    """The ages at one moment of times (seconds since 1970; None: of what is no time), as JSON.
+    """Ages as JSON, by times (seconds since 1970; None: an invalid time), at one moment.
 
-    What stands behind all of them is a part of each. Many objects may be made in the same second, or each in one of its
-    own: so there are more times than ages, which for what is days old are few.
+    ``behind`` is appended to each. There are more times than ages: for objects that are days old, ages are few.
     """
 
     def __init__(self, now: float, *, behind: bytes = b"") -> None:
@@ -50,7 +49,7 @@ class Ages(dict[int | None, bytes]):
 
     def __missing__(self, time: int | None) -> bytes:
         found = self._written("<unknown>") if time is None else self._lasting(rounded(int(self._now - time)))
-        if len(self) < _MOST_TIMES:
+        if len(self) < _MAX_TIMES:
             self[time] = found
         return found
 
@@ -65,14 +64,14 @@ class Ages(dict[int | None, bytes]):
 
 
 def rounded(seconds: int) -> int:
-    """A duration as coarse as it can be without being worded otherwise."""
+    """A duration rounded to what ``human_duration`` shows of it."""
     if seconds < 10 * _MINUTE:
         return seconds
     return seconds - seconds % (_MINUTE if seconds < 8 * _HOUR else _HOUR if seconds < 8 * _DAY else _DAY)
 
 
 def human_duration(seconds: int) -> str:
-    """As kube-apiserver words durations in tables: one unit, or two where the second one still matters."""
+    """A duration as kube-apiserver shows it in tables: one unit, or two where the second one still matters."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
     if seconds < 2 * _MINUTE:
@@ -98,18 +97,18 @@ _BEFORE, _BEHIND, _END = b',{"cells":[', b'],"object":', b"}"
 
 
 class Row(Memo, gc=False, kw_only=True):
-    """An object's cells as JSON, kept with it in the place of its memo."""
+    """The cells of an object as JSON, cached with the object in place of its memo."""
 
     version: str
-    """The version of the kind that the cells are of."""
+    """The version of the kind that the cells show."""
     cells: bytes
-    """The cells before the age, with all that stands before them from the comma on."""
+    """The cells before the age, with all bytes before them from the comma on."""
     time: int | None
-    """The time that the age counts from (seconds since 1970); None for what is no time."""
+    """The time from which the age counts (seconds since 1970); None for an invalid one."""
     behind: bytes
-    """The cells behind the age: none where it comes last."""
+    """The cells behind the age; empty if the age is the last cell."""
     size: int
-    """How many bytes all cells have but for that comma and the age, together with the metadata as it is stored."""
+    """Bytes of all cells, without the first comma and the age, plus those of the stored metadata."""
 
 
 def include_policy(value: str) -> str:
@@ -134,11 +133,10 @@ def column_definitions(columns: Sequence[Column]) -> bytes:
 
 
 class Rows:
-    """The rows of one answer: their ages are those of one moment, and so is what they come to in bytes.
+    """The rows of one response. All ages are those of one moment, and so is the size.
 
-    Rows and ages are looked up to measure them and kept until they are joined, two references a row: a good part of
-    what a table costs is to look for these in memory. What is of one kind is done for many rows at once, in loops that
-    do nothing else, which are the cheapest.
+    Rows and ages are looked up to measure them and kept until they are joined, two references a row: the lookup is a
+    good part of what a table costs. Each loop does one thing for many rows, which is the cheapest.
     """
 
     def __init__(self, scope: RequestScope, *, include: str, version: str, now: float) -> None:
@@ -168,7 +166,7 @@ class Rows:
         ]
 
     def _size_of_the_rest(self, items: Sequence[KeyValue]) -> int:
-        """What is neither in the size of a row nor in its age."""
+        """Bytes that are neither in the size of a row nor in its age."""
         around = len(items) * len(self._closing if self._age_is_last else self._behind + self._closing)
         if self._includes_stored_metadata:
             return around
@@ -192,7 +190,7 @@ def _included(scope: RequestScope, *, include: str, version: str) -> Included:
 
 
 def _make_row(scope: RequestScope, kv: KeyValue) -> Row:
-    """The row, which is kept with the object from now on."""
+    """Makes a row and caches it with the object."""
     obj = decoded_to_read(kv)
     if not scope.is_stored_version:
         obj = scope.version.from_storage(obj)
@@ -212,7 +210,7 @@ def _make_row(scope: RequestScope, kv: KeyValue) -> Row:
 
 
 def _cells(version: Version, obj: Object) -> tuple[bytes, int | None, bytes]:
-    """An object's cells as JSON: those before the age, the time that it counts from, those behind it."""
+    """The cells of an object as JSON: those before the age, the time of the age, and those behind it."""
     values, at = [column.cell(obj) for column in version.columns], version.age_at
     if at is None or not isinstance(values[at], str):
         return _joined(values), NONE, b""

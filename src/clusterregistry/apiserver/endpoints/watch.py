@@ -1,7 +1,7 @@
 """GET with ``watch=true``, and the older ``/watch/`` paths: a stream of changes.
 
-A watch begins with what exists (no resource version, or 0), or with what happened since a revision,
-and goes on with every change until its time is up, the client leaves or the server stops.
+A watch begins with the existing objects (no resource version, or 0) or with the changes since a revision. It goes on
+with every change until its timeout, or until the client disconnects or the server stops.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _BOOKMARK_INTERVAL = 60.0
 _BEFORE_THE_END = 2.0
 _HISTORY_PAGE = 100
 _INTERRUPTED = "The resourceVersion for the provided watch is too old."
-"""What kube-apiserver says when its own watch has missed something."""
+"""The message of kube-apiserver when its own watch has missed events."""
 _PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """How long a watch lasts that names no time, at least (up to twice that), and who hears of slow clients."""
+    """The minimum timeout of a watch that requests none (at most twice that), and the callback for slow clients."""
 
     min_timeout: float
     on_terminated: Callable[[], None]
 
 
 async def watch(scope: RequestScope, request: Request, settings: WatchSettings) -> Answer:
-    """Raises 400, 406 and 422 before the stream begins; what goes wrong later is an ERROR event in it."""
+    """Starts a watch. Raises 400, 406 and 422 before the stream begins; later errors are ERROR events in the stream."""
     representation = negotiation.negotiate_watch(request)
     include = request.query.first("includeObject")
     options = list_options(request.query, watch=True)
@@ -67,19 +67,19 @@ async def watch(scope: RequestScope, request: Request, settings: WatchSettings) 
         revision=revision,
         settings=settings,
     )
-    if request.method == "HEAD":  # there is no body to wait for
+    if request.method == "HEAD":  # it has no body
         return Response(200, JSON, ())
     return StreamResponse(200, JSON, session.run)
 
 
 def _next_bookmark(now: float, deadline: float) -> float:
-    """As kube-apiserver does: every minute, and shortly before the end, so that the client can resume close to now."""
+    """As in kube-apiserver: every minute, and shortly before the end, so that the client can resume close to now."""
     last = deadline - _BEFORE_THE_END
     return min(now + _BOOKMARK_INTERVAL, last if last > now else math.inf)
 
 
 class _Session:
-    """One watch from its first frame to its last."""
+    """One watch, from its first frame to its last."""
 
     def __init__(  # noqa: PLR0913 - what a watch was asked for, all by keyword
         self,
@@ -106,7 +106,7 @@ class _Session:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout()
         feed = self._feed()
-        leaving = loop.create_task(self._end_when_client_leaves(feed.watcher))
+        leaving = loop.create_task(self._end_when_disconnected(feed.watcher))
         try:
             await self._stream(outlet, feed, deadline)
         finally:
@@ -128,13 +128,13 @@ class _Session:
         # As kube-apiserver does: spread, so that watches that began together do not end together.
         return self._settings.min_timeout * (1 + random.random())  # noqa: S311 - no secret depends on it
 
-    async def _end_when_client_leaves(self, watcher: Watcher[Any]) -> None:
+    async def _end_when_disconnected(self, watcher: Watcher[Any]) -> None:
         await self._request.disconnected()
         watcher.end()
 
     async def _stream(self, outlet: Outlet, feed: Feed, deadline: float) -> None:
         try:
-            seen = await self._send_beginning(outlet, feed)
+            seen = await self._send_initial(outlet, feed)
             feed.begun(seen)
             await self._send_changes(outlet, feed, seen=seen, deadline=deadline)
         except errors.APIError as error:
@@ -159,13 +159,13 @@ class _Session:
             raise errors.gone(_INTERRUPTED)
 
     def _give_up(self) -> None:
-        """The client does not keep up: end the connection, whatever waits to be written."""
+        """Ends the connection of a client that does not keep up, and drops unsent bytes."""
         self._settings.on_terminated()
         if self._request.abort:
             self._request.abort()
 
-    async def _send_beginning(self, outlet: Outlet, feed: Feed) -> int:
-        """What the client is to know before the live events; returns the revision that it then knows."""
+    async def _send_initial(self, outlet: Outlet, feed: Feed) -> int:
+        """Sends what precedes the live events; returns the revision up to which the client is informed."""
         initial = self._options.send_initial_events
         if initial or (initial is None and not self._revision):
             if self._revision:
@@ -180,7 +180,7 @@ class _Session:
     async def _send_existing(self, outlet: Outlet, feed: Feed) -> int:
         store, options = self._scope.store, self._options
         try:
-            # 0 is any version, such as the one that we have though the storage may be out of reach.
+            # 0 is any version, such as the cached one, even if the storage is unavailable.
             known = store.storage.revision if options.resource_version == "0" else 0
             page = await store.storage.list(store.prefix, revision=known)
         except StorageError as error:
@@ -195,7 +195,7 @@ class _Session:
         seen, more = self._revision, True
         await feed.resume(seen)
         while more:
-            # Page by page: a client that has been away for long must not make us load all of that at once.
+            # Page by page: for a client that was away for long, all events at once would take too much memory.
             events = await self._history(after=seen)
             await self._send_frames(outlet, await feed.history(events))
             seen = events[-1].revision if events else seen
@@ -210,7 +210,7 @@ class _Session:
             raise watch_error(error) from error
 
     async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
-        """Joins frames into pieces of a sensible size: each piece is one TLS record and one system call."""
+        """Joins frames into larger pieces: each piece is one TLS record and one system call."""
         waiting: list[bytes] = []
         size = 0
         for _, frame in frames:

@@ -1,6 +1,6 @@
-"""Records requests in the audit log: that they came, when their answer begins and what came of them.
+"""Records requests in the audit log: when they are received, when a stream starts, and when they are complete.
 
-Inside authentication, for the policy asks who it is; outside everything else, so that refusals are recorded too.
+Inside authentication, since the policy needs the user; outside everything else, so that refusals are recorded too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PANIC = errors.internal("the request failed unexpectedly: the server's log has 
 
 
 def filter_for(audit: Audit | None) -> Filter:
-    """Without an audit log there is nothing to do, and no filter."""
+    """Without an audit log there is no filter."""
 
     def wrap(inner: Handler) -> Handler:
         if audit is None:
@@ -32,14 +32,14 @@ def filter_for(audit: Audit | None) -> Filter:
 
         def handle(request: Request) -> Reply:
             trail = audit.trail(request)
-            return inner(request) if trail is None else _followed(audit, trail, inner, request)
+            return inner(request) if trail is None else _handle(audit, trail, inner, request)
 
         return handle
 
     return wrap
 
 
-def _followed(audit: Audit, trail: Trail, inner: Handler, request: Request) -> Reply:
+def _handle(audit: Audit, trail: Trail, inner: Handler, request: Request) -> Reply:
     audit.record(trail, REQUEST_RECEIVED)
     try:
         reply = inner(request)
@@ -47,12 +47,12 @@ def _followed(audit: Audit, trail: Trail, inner: Handler, request: Request) -> R
         _failed(audit, trail, request, error)
         raise
     if not isinstance(reply, Response):
-        return _followed_later(audit, trail, request, reply)
+        return _handle_later(audit, trail, request, reply)
     _answered(audit, trail, request, reply)
     return reply
 
 
-async def _followed_later(audit: Audit, trail: Trail, request: Request, reply: Awaitable[Answer]) -> Answer:
+async def _handle_later(audit: Audit, trail: Trail, request: Request, reply: Awaitable[Answer]) -> Answer:
     try:
         answer = await reply
     except BaseException as error:
@@ -66,7 +66,7 @@ def _answered(audit: Audit, trail: Trail, request: Request, answer: Answer) -> N
     trail.answered(request, answer)
     if isinstance(answer, StreamResponse):
         audit.record(trail, RESPONSE_STARTED)
-        answer.stream = _followed_to_its_end(audit, trail, answer.stream)
+        answer.stream = _recorded_stream(audit, trail, answer.stream)
     else:
         audit.record(trail, RESPONSE_COMPLETE)
 
@@ -89,11 +89,11 @@ def _end(audit: Audit, trail: Trail, request: Request, status: errors.Status) ->
     audit.record(trail, RESPONSE_COMPLETE)
 
 
-def _followed_to_its_end(audit: Audit, trail: Trail, stream: Stream) -> Stream:
-    async def followed(outlet: Outlet) -> None:
+def _recorded_stream(audit: Audit, trail: Trail, stream: Stream) -> Stream:
+    async def recorded(outlet: Outlet) -> None:
         try:
             await stream(outlet)
         finally:
             audit.record(trail, RESPONSE_COMPLETE)
 
-    return followed
+    return recorded

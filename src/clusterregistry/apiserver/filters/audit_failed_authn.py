@@ -1,4 +1,4 @@
-"""Records requests that fail authentication, and when every request came: the user is not known out here.
+"""Records requests that fail authentication, and when every request was received: the user is not known here.
 
 As in kube-apiserver, such a request has one audit event, at the stage ResponseStarted.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def filter_for(audit: Audit | None) -> Filter:
-    """Without an audit log there is nothing to do, and no filter."""
+    """Without an audit log there is no filter."""
 
     def wrap(inner: Handler) -> Handler:
         if audit is None:
@@ -31,7 +31,7 @@ def filter_for(audit: Audit | None) -> Filter:
             except APIError as error:
                 record(request, error)
                 raise
-            # Who is known by now is authenticated: nothing is left to do here, least of all to wait.
+            # With a user the request is authenticated, and nothing is left to do here.
             if request.user is not None or isinstance(reply, Response):
                 return reply
             return handle_later(request, reply)

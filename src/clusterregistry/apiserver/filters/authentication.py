@@ -1,7 +1,7 @@
-"""Establishes who is asking. Raises 401, and has credentials that are refused logged.
+"""Authenticates the user of a request. Raises 401 and logs refused credentials.
 
-What a client said of itself ends here: credentials, and the headers of front proxies whether they counted or not, are
-taken from the request, so that nobody further inwards can mistake or leak them.
+Credentials and the headers of front proxies, whether they were used or not, are removed from the request, so that no
+later filter or handler can misread or leak them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusterregistry.apiserver.http.request import HeaderNames
 from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
 MAX_LINES = 5
-"""Lines a second. The rest of a second is only counted: neither the disk nor the memory fills up."""
+"""Log lines a second. Further ones are only counted: neither the disk nor the memory fills up."""
 
 MAX_CHARACTERS = 500
 
@@ -35,38 +35,38 @@ def _in_the_loop(seconds: float, call: Callable[[], None]) -> object:
     return asyncio.get_running_loop().call_later(seconds, call)
 
 
-class RefusedCredentials:
-    """Writes a line for each, and a count in the place of those that were too many."""
+class RefusedCredentialLog:
+    """Logs refused credentials, and a count in place of those above MAX_LINES a second."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, later: Later = _in_the_loop) -> None:
         self._clock, self._later = clock, later
         self._since = float("-inf")
-        self._lines = self._left_out = 0
+        self._lines = self._omitted = 0
 
-    def note(self, refused: CredentialRefused, address: str) -> None:
+    def log(self, refused: CredentialRefused, address: str) -> None:
         now = self._clock()
         if now - self._since >= _SECOND:
-            self._tell_left_out()
+            self._log_omitted()
             self._since, self._lines = now, 0
         if self._lines >= MAX_LINES:
-            self._leave_out()
+            self._omit()
             return
         self._lines += 1
         _log.warning("refused a %s, from %s", _shown(refused.describe()), address or "an unknown address")
 
-    def _leave_out(self) -> None:
-        if not self._left_out:
-            self._later(_SECOND, self._tell_left_out)  # also when none is refused any more
-        self._left_out += 1
+    def _omit(self) -> None:
+        if not self._omitted:
+            self._later(_SECOND, self._log_omitted)  # also if no other one is refused
+        self._omitted += 1
 
-    def _tell_left_out(self) -> None:
-        if self._left_out:
-            _log.warning("refused credentials not logged: %d; at most %d a second are", self._left_out, MAX_LINES)
-            self._left_out = 0
+    def _log_omitted(self) -> None:
+        if self._omitted:
+            _log.warning("refused credentials not logged: %d; at most %d a second are", self._omitted, MAX_LINES)
+            self._omitted = 0
 
 
 def _shown(text: str) -> str:
-    """On one line and not too long: a certificate's subject is what its owner asked for."""
+    """On one line and not too long: owners choose the subjects of their certificates."""
     escaped = text if text.isprintable() else ascii(text)[1:-1]
     return escaped if len(escaped) <= MAX_CHARACTERS else f"{escaped[:MAX_CHARACTERS]}..."
 
@@ -75,24 +75,24 @@ _STANDARD = ProxyHeaders()
 
 
 def usual_headers() -> ProxyHeaders:
-    """Those of front proxies when nothing else is configured."""
+    """The headers of front proxies by default."""
     return _STANDARD
 
 
 def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHeaders] = usual_headers) -> Filter:
-    """``proxy_headers`` are those that count just now."""
-    claims, refusals = _Claims(proxy_headers), RefusedCredentials()
+    """``proxy_headers`` returns those that are configured now."""
+    credential_headers, refusals = _CredentialHeaders(proxy_headers), RefusedCredentialLog()
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             try:
                 outcome = authenticator.authenticate(request)
             except CredentialRefused as refused:
-                refusals.note(refused, request.client_address)
+                refusals.log(refused, request.client_address)
                 raise
             if isinstance(outcome, User):
                 request.user = outcome
-                request.drop_headers(claims())
+                request.drop_headers(credential_headers())
                 return inner(request)
             if outcome is None:
                 raise errors.unauthorized()
@@ -102,12 +102,12 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
             try:
                 user = await asked
             except CredentialRefused as refused:
-                refusals.note(refused, request.client_address)
+                refusals.log(refused, request.client_address)
                 raise
             if user is None:
                 raise errors.unauthorized()
             request.user = user
-            request.drop_headers(claims())
+            request.drop_headers(credential_headers())
             return await resolve(inner(request))
 
         return handle
@@ -115,23 +115,23 @@ def filter_for(authenticator: Authenticator, proxy_headers: Callable[[], ProxyHe
     return wrap
 
 
-class _Claims:
-    """The headers in which a client says something of itself, as front proxies are configured now."""
+class _CredentialHeaders:
+    """The headers with credentials, by the current configuration of front proxies."""
 
     def __init__(self, proxy_headers: Callable[[], ProxyHeaders]) -> None:
         self._proxy_headers = proxy_headers
         self._configured = proxy_headers()
-        self._names = _claims(self._configured)
+        self._names = _credential_headers(self._configured)
 
     def __call__(self) -> HeaderNames:
         configured = self._proxy_headers()
         if configured is not self._configured:
-            self._configured, self._names = configured, _claims(configured)
+            self._configured, self._names = configured, _credential_headers(configured)
         return self._names
 
 
-def _claims(configured: ProxyHeaders) -> HeaderNames:
-    """As kube-apiserver does: the usual headers of proxies go too when others are configured."""
+def _credential_headers(configured: ProxyHeaders) -> HeaderNames:
+    """As in kube-apiserver the default headers of proxies are removed also if others are configured."""
     both = (_STANDARD, configured)
     return HeaderNames(
         ["authorization", *(name for each in both for name in (*each.user, *each.uid, *each.group))],

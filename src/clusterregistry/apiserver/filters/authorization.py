@@ -1,6 +1,6 @@
-"""Asks whether the user may do this. Raises 403, before anything else is looked at.
+"""Authorizes a request. Raises 403, before the handler checks whether the object exists.
 
-Who may not list or watch a collection, but may get some of its objects by their names, goes on and sees these.
+A user who may not list or watch a collection, but may get some of its objects by name, sees these objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusterregistry.apiserver.authz.visible_names import Visibility
 from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request, attributes_of
 from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
-_ALLOWED_IN_PART = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
+_ALLOWED_FILTERED = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
 _COLLECTION_VERBS = frozenset({"list", "watch"})
 
 
@@ -49,13 +49,13 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
             allowed = decision.allowed
             if allowed and attributes.verb != "watch":
                 return
-            # Also for a watch that may see everything: it goes on for long, and rights may not.
+            # Also for a watch that may see everything: rights may change while it lasts.
             visible = Visibility(authorizer, lister, attributes=attributes, allowed=allowed, filtered=filtered_lists)
             if not allowed and (decision.verdict is Verdict.DENY or not _sees_some(visible, attributes)):
                 raise forbidden(attributes, decision)
             request.visible = visible
             if not allowed:
-                request.decision = _ALLOWED_IN_PART
+                request.decision = _ALLOWED_FILTERED
 
         return handle
 
@@ -63,7 +63,7 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
 
 
 def _sees_some(visible: Visibility, attributes: Attributes) -> bool:
-    """Whether a refused request is for a collection of which the user may see something."""
+    """Whether a refused request is for a collection of which the user may get some objects."""
     if attributes.verb not in _COLLECTION_VERBS or attributes.namespace or attributes.subresource:
         return False
     names = visible.single_names()

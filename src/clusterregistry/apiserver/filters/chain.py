@@ -1,4 +1,4 @@
-"""The way of every request: the filters, outermost first."""
+"""The filter chain: all filters in their order, outermost first."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     proxy_headers: Callable[[], ProxyHeaders] = authentication.usual_headers,
     audit_log: Audit | None = None,
 ) -> Handler:
-    """The whole chain around the routes. Read it from top to bottom as a request travels."""
+    """Wraps the routes in all filters. A request passes the filters from top to bottom."""
     filters: list[Filter] = [
         request_info.filter_for(),
         standard_headers.filter_for(),

@@ -1,4 +1,4 @@
-"""gzip for large answers to clients that accept it, as kube-apiserver does."""
+"""Compresses large responses with gzip for clients that accept it, as kube-apiserver does."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ THRESHOLD = 128 * 1024
 _HEADER = "accept-encoding"
 _GZIP_WINDOW = 16 + 15
 _LEVEL = 1
-_AT_ONCE = 512 * 1024
-"""Bytes that are compressed without a thread, which would cost a fifth more: it takes less than a millisecond."""
+_IN_LOOP = 512 * 1024
+"""Bytes that are compressed in the event loop: it takes less than a millisecond, and a thread costs a fifth more."""
 
-_KEPT = 8 * 1024 * 1024
-"""Bytes of compressed bodies that are kept: those of a list of some 10,000 objects."""
+_CACHED_BYTES = 8 * 1024 * 1024
+"""Bytes of compressed bodies that are cached: those of a list of some 10,000 objects."""
 
 _NONE = re.compile(r"q=0(\.0{0,3})?")
 
 
 def filter_for() -> Filter:
-    editions = Editions()
+    editions = EditionCache()
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
             reply = inner(request)
-            if not request.has_header(_HEADER):
+            if _HEADER not in request.headers:
                 return reply
             if not isinstance(reply, Response):
                 return handle_later(request, reply)
-            return compressed(reply) if _is_wanted(request, reply) else reply
+            return compressed(reply) if _is_compressible(request, reply) else reply
 
         async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
             answer = await reply
-            return await compressed(answer) if isinstance(answer, Response) and _is_wanted(request, answer) else answer
+            if isinstance(answer, Response) and _is_compressible(request, answer):
+                return await compressed(answer)
+            return answer
 
         async def compressed(answer: Response) -> Response:
-            answer.body = await editions.compressed(answer.body, size=answer.length)
+            answer.set_body(await editions.compressed(answer.body, size=answer.length))
             answer.headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
             return answer
 
@@ -50,20 +52,20 @@ def filter_for() -> Filter:
     return wrap
 
 
-def _is_wanted(request: Request, answer: Response) -> bool:
+def _is_compressible(request: Request, answer: Response) -> bool:
     return answer.length > THRESHOLD and _accepts(request)
 
 
-class Editions:
-    """The newest edition of each body that many are answered alike, compressed once for all of them.
+class EditionCache:
+    """Compresses the newest edition of each body once for all clients that request it.
 
-    It is kept when somebody asks for it a second time: where every list is another one, nothing is kept.
+    The result is cached at the second request: where every list is another one, nothing is cached.
     """
 
-    def __init__(self, most_bytes: int = _KEPT) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = _CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._newest: dict[Hashable, _Compressed] = {}
-        """By name, the one that was kept last at the end."""
+        """By name, the most recently cached one last."""
 
     async def compressed(self, body: Body, *, size: int) -> Sequence[bytes]:
         """A body of ``size`` bytes, compressed."""
@@ -79,13 +81,13 @@ class Editions:
         return pieces
 
     def _keep(self, name: Hashable, one: _Compressed, pieces: Sequence[bytes]) -> None:
-        """Keeps one, in place of others that are too many."""
+        """Caches one, and drops the oldest ones above the limit."""
         if one.pieces is not None or self._newest.get(name) is not one:
             return
         one.pieces = pieces
         self._newest[name] = self._newest.pop(name)
         for other in list(self._newest.values()):
-            if sum(each.kept_bytes for each in self._newest.values()) > self._most_bytes:
+            if sum(each.kept_bytes for each in self._newest.values()) > self._max_bytes:
                 other.pieces = None
 
 
@@ -102,13 +104,13 @@ class _Compressed:
         return sum(map(len, self.pieces or ()))
 
     async def made(self, body: Body, *, size: int) -> Sequence[bytes]:
-        """Who comes while it is being made gets the same."""
+        """The compressed pieces; concurrent callers share one compression."""
         if self.pieces is not None:
             return self.pieces
         if self._under_way is None:
             self._under_way = asyncio.ensure_future(_compress(body, size=size))
             self._under_way.add_done_callback(self._forget)
-        # It goes on for the others when one of them leaves.
+        # The compression goes on for the others when one request is cancelled.
         return await asyncio.shield(self._under_way)
 
     def _forget(self, _: object) -> None:
@@ -116,14 +118,14 @@ class _Compressed:
 
 
 async def _compress(body: Body, *, size: int) -> Sequence[bytes]:
-    if size <= _AT_ONCE:
+    if size <= _IN_LOOP:
         return _compressed(body)
-    # In a thread: isal lets go of the interpreter lock, and others are served meanwhile.
+    # In a thread: isal releases the interpreter lock, and other requests are served meanwhile.
     return await asyncio.to_thread(_compressed, body)
 
 
 def _accepts(request: Request) -> bool:
-    """Whether gzip is among the encodings that the client takes."""
+    """Whether the client accepts gzip."""
     for coding in request.header(_HEADER).split(","):
         name, _, parameters = coding.partition(";")
         if name.strip().lower() == "gzip":

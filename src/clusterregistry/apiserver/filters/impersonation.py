@@ -1,8 +1,7 @@
-"""Lets somebody act as somebody else, if they may. Raises 400 and 403.
+"""Replaces the user by the one that the impersonation headers name. Raises 400 and 403.
 
-As kube-apiserver does: for each part of the wish (user or service account, uid, every group, every extra value) the
-caller needs the right to ``impersonate`` it. From here on the request is that of the other; ``request.impersonator``
-holds who really asks.
+As in kube-apiserver the caller needs the right to ``impersonate`` each part: user or service account, uid, every group
+and every extra value. ``request.impersonator`` is the authenticated user then.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ def filter_for(authorizer: Authorizer) -> Filter:
             return impersonate(request) if request.has_any_header(HEADERS) else inner(request)
 
         async def impersonate(request: Request) -> Answer:
-            wanted = _wanted(request)
+            wanted = _named_user(request)
             if wanted is not None:
-                for attributes in _needed(request.user, wanted):
+                for attributes in _required_rights(request.user, wanted):
                     decision = await decided(authorizer, attributes)
                     if not decision.allowed:
                         raise forbidden(attributes, decision)
-                request.impersonator, request.user = request.user, _in_effect(wanted)
+                request.impersonator, request.user = request.user, _effective_user(wanted)
             request.drop_headers(HEADERS)
             return await resolve(inner(request))
 
@@ -49,8 +48,8 @@ def filter_for(authorizer: Authorizer) -> Filter:
     return wrap
 
 
-def _wanted(request: Request) -> User | None:
-    """The user as the headers name it, nothing added. None when they are all empty."""
+def _named_user(request: Request) -> User | None:
+    """The user that the headers name, without implied groups. None if all are empty."""
     try:
         wanted = User(
             name=text_of(request.header("impersonate-user")),
@@ -59,7 +58,7 @@ def _wanted(request: Request) -> User | None:
             extra=extra_of(request.headers_beginning(EXTRA)),
         )
     except ValueError:
-        raise errors.bad_request("the headers that name somebody to impersonate must be UTF-8") from None
+        raise errors.bad_request("the impersonation headers must be UTF-8") from None
     if wanted.name:
         return wanted
     if wanted.uid or wanted.groups or wanted.extra:
@@ -74,8 +73,8 @@ def _described(wanted: User) -> str:
     return ", ".join(parts)
 
 
-def _needed(user: User, wanted: User) -> Iterator[Attributes]:
-    """What has to be allowed, in kube-apiserver's order."""
+def _required_rights(user: User, wanted: User) -> Iterator[Attributes]:
+    """What must be allowed, in kube-apiserver's order."""
     account = service_account(wanted.name)
     if account is not None:
         namespace, name = account
@@ -105,8 +104,8 @@ def _right(user: User, resource: str, name: str, *, namespace: str = "", subreso
     )
 
 
-def _in_effect(wanted: User) -> User:
-    """With the groups that everybody of that kind is in, unless the caller named groups."""
+def _effective_user(wanted: User) -> User:
+    """The user with the groups that all users of that kind have, unless the caller named groups."""
     groups, account = wanted.groups, service_account(wanted.name)
     if account is not None and not groups:
         groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{account[0]}")
@@ -116,7 +115,7 @@ def _in_effect(wanted: User) -> User:
 
 
 def service_account(name: str) -> tuple[str, str] | None:
-    """Namespace and name, when a user's name is that of a service account."""
+    """Namespace and name, if a user name is that of a service account."""
     parts = name.removeprefix(SERVICE_ACCOUNT).split(":")
     if not name.startswith(SERVICE_ACCOUNT) or len(parts) != 2:  # noqa: PLR2004 - namespace and name
         return None

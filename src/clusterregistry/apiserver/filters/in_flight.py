@@ -1,7 +1,7 @@
 """Limits how many requests are in flight. Raises 429.
 
 Reads and writes have slots of their own. A watch needs a slot only until its stream begins. Administrators and health
-checks need none: an overloaded server must still be reachable for those who can fix it.
+checks need none: administrators must reach an overloaded server to repair it.
 
 A request gives up its slot while it waits for its body, and takes one again afterwards: a slow client does not occupy a
 slot. The bytes received meanwhile are counted until the request is answered.

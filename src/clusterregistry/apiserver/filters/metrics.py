@@ -51,6 +51,6 @@ def _observe(request: Request, answer: Answer, series: Series, *, began: float) 
 
 
 def _log_request(request: Request, answer: Answer, seconds: float) -> None:
-    """For those who look for a fault. The path is quoted, for clients choose it; the query may hold what is secret."""
-    user = request.user.name if request.user else "nobody known"
+    """The path is quoted, since clients choose it. The query is left out: it may hold secrets."""
+    user = request.user.name if request.user else "an unknown user"
     _log.debug("%s %r by %r: %d in %.1f ms", request.method, request.path, user, answer.status, seconds * 1000)

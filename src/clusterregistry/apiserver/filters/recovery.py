@@ -1,4 +1,4 @@
-"""Turns errors into answers: an APIError into its Status, anything else into a 500 that is logged."""
+"""Turns errors into responses: an APIError into its Status, anything else into a 500 that is logged."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def filter_for() -> Filter:
         def handle(request: Request) -> Reply:
             try:
                 reply = inner(request)
-            except Exception as error:  # noqa: BLE001 - all of them are looked at
+            except Exception as error:  # noqa: BLE001 - all errors are handled
                 return _recovered(request, error)
             return reply if isinstance(reply, Response) else handle_later(request, reply)
 
         async def handle_later(request: Request, reply: Awaitable[Answer]) -> Answer:
             try:
                 return await reply
-            except Exception as error:  # noqa: BLE001 - all of them are looked at
+            except Exception as error:  # noqa: BLE001 - all errors are handled
                 return _recovered(request, error)
 
         return handle
@@ -35,11 +35,11 @@ def filter_for() -> Filter:
 
 
 def _recovered(request: Request, error: Exception) -> Response:
-    """The answer to an error. Raises it again when there is nobody to answer."""
+    """The response to an error. Raises ClientGoneError again, since there is no client."""
     if isinstance(error, ClientGoneError):
         raise error
     if isinstance(error, errors.APIError):
         return error_response(request, error)
-    # What nobody expected is our bug; the client gets an answer.
+    # Any other error is a bug of this server; the client gets a response all the same.
     _log.error("request %s failed: %s %r", request.id, request.method, request.path, exc_info=error)
     return error_response(request, errors.internal(f"see the server's log for request {request.id}"))

@@ -1,4 +1,4 @@
-"""Says what a request asks for, before anybody else needs to know."""
+"""Parses the verb and the resource of a request."""
 
 from __future__ import annotations
 

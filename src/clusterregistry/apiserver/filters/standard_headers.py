@@ -1,6 +1,6 @@
-"""Headers that every answer has: the request's id, no caching, and the warnings that were collected.
+"""Adds the headers that every response has: the audit id, no caching, and the recorded warnings.
 
-Ids are random: one that counts would tell every client how many requests others make.
+Ids are random: a counter would show every client how many requests others make.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 def filter_for() -> Filter:
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:
-            given = request.header("audit-id")
+            given = request.headers.get("audit-id")
             request.id = given if given and _is_good_id(given) else new_uid()
             reply = inner(request)
             if not isinstance(reply, Response):
@@ -47,5 +47,5 @@ def _add_headers(request: Request, answer: Answer) -> None:
 
 
 def _is_good_id(given: str) -> bool:
-    """As kube-apiserver does: a client may name its request, to find it in the audit log. Not without bounds."""
+    """As in kube-apiserver a client may choose the id, to find the request in the audit log; the length is limited."""
     return len(given) <= _LONGEST_ID and given.isascii() and given.isprintable()

@@ -1,7 +1,7 @@
-"""Ends a request that takes too long with 504. Watches have their own time.
+"""Ends a request that takes too long with 504. Watches have timeouts of their own.
 
-A client may ask for less time with ``?timeout=10s``, as kube-apiserver has it: 400 for what is no duration, no more
-than the server's own limit for whatever is longer, zero or negative.
+As in kube-apiserver a client may ask for less time with ``?timeout=10s``. An invalid duration is a 400; a longer, zero
+or negative one is replaced by the server's own limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.http.response import Answer, Reply, Response, resolve
 
 _QUICK = frozenset({"get", "list"})
-"""Verbs that answer from memory: a timer for each would cost more than it gives."""
+"""Verbs that read from memory: a timer for each would cost more than it is worth."""
 
 
 def filter_for(seconds: float) -> Filter:
@@ -28,15 +28,15 @@ def filter_for(seconds: float) -> Filter:
                 reply = inner(request)
                 return reply if isinstance(reply, Response) else await reply
             except asyncio.CancelledError:
-                if deadlines.ended(task):
+                if deadlines.cancelled(task):
                     raise _too_late() from None
                 raise
             finally:
                 deadlines.forget(task)
 
-        async def limited_to(wished: float, request: Request) -> Answer:
+        async def limited_to(limit: float, request: Request) -> Answer:
             try:
-                async with asyncio.timeout(wished):
+                async with asyncio.timeout(limit):
                     return await resolve(inner(request))
             except TimeoutError:
                 raise _too_late() from None
@@ -45,9 +45,9 @@ def filter_for(seconds: float) -> Filter:
             verb, query_string = request.info.verb, request.query_string
             if verb == "watch" or (verb in _QUICK and not query_string):
                 return inner(request)
-            wished = _wished(request) if _may_wish(query_string) else 0.0
-            if 0 < wished < seconds:
-                return limited_to(wished, request)
+            timeout = _requested_timeout(request) if _may_have_timeout(query_string) else 0.0
+            if 0 < timeout < seconds:
+                return limited_to(timeout, request)
             return inner(request) if verb in _QUICK else limited(request)
 
         return handle
@@ -56,10 +56,10 @@ def filter_for(seconds: float) -> Filter:
 
 
 class _Deadlines:
-    """Ends requests that take longer than any may take.
+    """Cancels requests that exceed the server's limit.
 
-    All have the same time, so it is up for them in the order in which they began, and one timer does for all of them.
-    A timer for each is a twentieth of what a write costs.
+    All have the same limit, so they expire in the order in which they began, and one timer does for all. A timer for
+    each is a twentieth of what a write costs.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -69,33 +69,33 @@ class _Deadlines:
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        """Kept, for to ask for it is a system call, each time, before Python 3.12."""
+        """Kept here: asyncio.get_running_loop is a system call before Python 3.12."""
 
     def begin(self) -> asyncio.Task[Any]:
-        """From now on the time of the present task counts."""
+        """Starts the time of the current task."""
         loop = self._loop = self._loop or asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         if task is None:
-            raise RuntimeError("only a task can be ended")
+            raise RuntimeError("only a task can be cancelled")
         self._due[task] = loop.time() + self._seconds
         if self._timer is None:
-            self._timer = loop.call_later(self._seconds, self._end_late_ones)
+            self._timer = loop.call_later(self._seconds, self._cancel_expired)
         return task
 
-    def ended(self, task: asyncio.Task[Any]) -> bool:
-        """Whether a task was cancelled from here, and by nobody else."""
+    def cancelled(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task was cancelled here, and not by its connection."""
         return task in self._late and task.uncancel() == 0
 
     def forget(self, task: asyncio.Task[Any]) -> None:
         del self._due[task]
         self._late.discard(task)
 
-    def _end_late_ones(self) -> None:
+    def _cancel_expired(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
         for task, due in self._due.items():
             if due > loop.time():
-                self._timer = loop.call_at(due, self._end_late_ones)
+                self._timer = loop.call_at(due, self._cancel_expired)
                 return
             if task not in self._late:
                 self._late.add(task)
@@ -106,12 +106,12 @@ def _too_late() -> errors.APIError:
     return errors.timeout("request did not complete within the allotted timeout", retry_after=1)
 
 
-def _may_wish(query_string: bytes) -> bool:
+def _may_have_timeout(query_string: bytes) -> bool:
     return b"timeout=" in query_string or b"%" in query_string
 
 
-def _wished(request: Request) -> float:
-    """The seconds that a client asks for; 0 when it does not. Raises 400."""
+def _requested_timeout(request: Request) -> float:
+    """The ``timeout`` parameter in seconds; 0 without one. Raises 400."""
     given = request.query.first("timeout")
     if not given:
         return 0.0

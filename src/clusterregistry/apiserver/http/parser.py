@@ -379,7 +379,7 @@ class _Head:
     __slots__ = ("_lines", "has_length", "headers", "method", "repeated")
 
     def __init__(self, request: IncomingRequest, lines: bytes, *, has_length: bool) -> None:
-        """With a content length, ``%d`` stands in the lines for its digits."""
+        """With a content length, the lines have ``%d`` in place of its digits."""
         self.method = request.method
         self.headers, self.repeated = request.all_headers()
         self._lines = lines

@@ -53,7 +53,7 @@ class HttpRequest(abc.ABC):
         self.client_address = client_address
         self.client_certificates = client_certificates
         self.abort = abort
-        self._headers = headers
+        self.headers = headers
         self._repeated = repeated_headers
 
     @abc.abstractmethod
@@ -111,32 +111,28 @@ class HttpRequest(abc.ABC):
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name; empty if the header is absent."""
-        return self._headers.get(name, "")
-
-    def has_header(self, name: str) -> bool:
-        """Whether a header, by its lower-case name, is present."""
-        return name in self._headers
+        return self.headers.get(name, "")
 
     def header_values(self, name: str) -> Sequence[str]:
         """All values of a header that may be repeated, in their order."""
-        if name not in self._headers:
+        if name not in self.headers:
             return ()
-        return [self._headers[name], *(value for each, value in self._repeated if each == name)]
+        return [self.headers[name], *(value for each, value in self._repeated if each == name)]
 
     def headers_beginning(self, prefix: str) -> Sequence[tuple[str, str]]:
         """The headers whose lower-case names have a prefix: the name without the prefix and the value, in order."""
-        every = (*self._headers.items(), *self._repeated)
+        every = (*self.headers.items(), *self._repeated)
         return [(name[len(prefix) :], value) for name, value in every if name.startswith(prefix)]
 
     def has_any_header(self, headers: HeaderNames) -> bool:
         """Whether one of these headers is present."""
-        return bool(headers.found_in(self._headers))
+        return bool(headers.found_in(self.headers))
 
     def drop_headers(self, headers: HeaderNames) -> None:
         """Removes these headers, so that no later filter or handler can read them."""
-        found = headers.found_in(self._headers)
+        found = headers.found_in(self.headers)
         for name in found:
-            del self._headers[name]
+            del self.headers[name]
         if found and self._repeated:
             self._repeated = [each for each in self._repeated if each[0] not in found]
 

@@ -53,7 +53,7 @@ class IncomingRequest(HttpRequest):
 
     def all_headers(self) -> tuple[dict[str, str], Sequence[tuple[str, str]]]:
         """A copy of the first values, and the further values."""
-        return self._headers.copy(), self._repeated
+        return self.headers.copy(), self._repeated
 
     def add(self, piece: bytes) -> None:
         """Adds a received piece of the body."""
@@ -88,7 +88,7 @@ class IncomingRequest(HttpRequest):
     async def read_body(self) -> tuple[bytes, bool]:
         transport = self._transport
         if not self._pieces and not self.is_complete and self._expects_continue:
-            del self._headers["expect"]  # the interim response is sent once
+            del self.headers["expect"]  # the interim response is sent once
             transport.write(_CONTINUE)
         while not (self._pieces or self.is_complete or self.is_broken or transport.is_lost):
             await transport.change()

@@ -14,24 +14,21 @@ Header = tuple[bytes, bytes]
 class Response:
     """A whole response. The body is in pieces, so that a large one need not be joined."""
 
-    __slots__ = ("_body", "content_type", "headers", "length", "status")
+    __slots__ = ("body", "content_type", "headers", "length", "status")
 
     def __init__(self, status: int, content_type: bytes, body: Body, headers: list[Header] | None = None) -> None:
         self.status = status
         self.content_type = content_type
         self.headers = [] if headers is None else headers
-        self._body = body
-        self.length = _length_of(body)
+        self.set_body(body)
 
-    @property
-    def body(self) -> Body:
-        return self._body
-
-    @body.setter
-    def body(self, body: Body) -> None:
+    def set_body(self, body: Body) -> None:
         """Replaces the body, for example by the compressed one."""
-        self._body = body
-        self.length = _length_of(body)
+        self.body = body
+        if isinstance(body, LazyBody):
+            self.length = body.length
+        else:
+            self.length = len(body[0]) if len(body) == 1 else sum(map(len, body))
 
 
 @dataclass(slots=True)
@@ -87,12 +84,6 @@ class LazyBody:
 
 
 Body = Sequence[bytes] | LazyBody
-
-
-def _length_of(body: Body) -> int:
-    if isinstance(body, LazyBody):
-        return body.length
-    return len(body[0]) if len(body) == 1 else sum(map(len, body))
 
 
 class SharedPiece(Protocol):

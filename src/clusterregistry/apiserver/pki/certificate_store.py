@@ -1,4 +1,4 @@
-"""The certificates of a server, one by one: recognised by the record, else inspected, else issued."""
+"""The certificates of a server on disk: each is known from the record, else inspected, else issued."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServingNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A certificate that our CA signs, and what it has to be good for."""
+    """A certificate that the server's CA signs, and its required names."""
 
     name: str
     title: str
@@ -42,14 +42,17 @@ class Leaf:
         return f"remove {self.certificate} and {self.key}: the next start makes new ones"
 
     def good(self, facts: Facts | None, *, now: float) -> bool:
-        """Names that the machine had before do no harm; those that the operator took back must go."""
+        """Whether the certificate is valid for long enough and has the required names.
+
+        Former names of the machine may stay; names that the operator no longer asks for may not.
+        """
         if facts is None or facts.not_after - now <= RENEW_BEFORE:
             return False
         return set(self.names) <= set(facts.names) and set(self.further) == set(facts.further)
 
 
 class Store:
-    """The certificates on disk, seen through a record, which it brings up to date. ``made`` is for people."""
+    """The certificates on disk and their record, which it updates. ``made`` has one line for each new file."""
 
     def __init__(  # noqa: PLR0913 - most of them by keyword
         self,
@@ -61,7 +64,7 @@ class Store:
         administrator: bool,
         program: str,
     ) -> None:
-        """``serving`` is None when the operator brings a serving certificate."""
+        """``serving`` is None if the operator has a serving certificate of their own."""
         self._program = program
         self.layout = layout
         self._serving = serving
@@ -71,20 +74,20 @@ class Store:
         self.made: list[str] = []
 
     def in_order(self) -> bool:
-        """Whether the record knows all files as they are, and all are good for a while. Reads, never parses."""
+        """Whether the record is up to date and no certificate has to be renewed. Reads files, parses none."""
         ca = self._recorded("ca", self._ca_digest())
         if ca is None or ca.not_after <= self.now:
             return False
         return all(leaf.good(self._recorded(leaf.name, self._digest(leaf)), now=self.now) for leaf in self._leaves())
 
     def ensure_all(self) -> None:
-        """Makes, inspects and renews."""
+        """Issues, inspects and renews all certificates."""
         self._ensure_ca()
         for leaf in self._leaves():
             self._ensure_leaf(leaf)
 
     def first_end(self) -> float:
-        """When the first of the certificates ends. For a store that is in order."""
+        """The first expiry of all certificates. For a store that is in order."""
         return min(self.record.facts[leaf.name].not_after for leaf in self._leaves())
 
     def _leaves(self) -> list[Leaf]:
@@ -114,7 +117,7 @@ class Store:
         facts = self.record.facts.get(name)
         return facts if facts is not None and facts.digest == digest else None
 
-    def _remember(self, name: str, facts: Facts) -> Facts:
+    def _add_facts(self, name: str, facts: Facts) -> Facts:
         self.record = Record({**self.record.facts, name: facts}, self.record.kubeconfig)
         return facts
 
@@ -122,14 +125,14 @@ class Store:
         return files.digest(files.read(self.layout.ca_certificate), files.read(self.layout.ca_key))
 
     def _digest(self, leaf: Leaf) -> str:
-        # The CA counts in: a leaf that was fine under another CA is foreign under this one.
+        # Includes the CA: a leaf of another CA is foreign.
         return files.digest(files.read(leaf.certificate), files.read(leaf.key), files.read(self.layout.ca_certificate))
 
     # The authority
 
     @property
     def ca_remedy(self) -> str:
-        """What to do about an authority that cannot be used."""
+        """The remedy for an unusable authority."""
         layout = self.layout
         return (
             f"restore {layout.ca_certificate} and {layout.ca_key} from a backup; or remove both, {layout.cert_dir} and "
@@ -145,7 +148,7 @@ class Store:
             raise CertificateError(f"the CA in {self.layout.ca_certificate} has expired", remedy=self.ca_remedy)
 
     def _refuse_to_replace_a_lost_ca(self) -> None:
-        """Certificates that are there were signed by a CA that is not: a new one would cut off every client."""
+        """Raises if certificates exist but the CA that signed them is missing: a new CA would lock out every client."""
         held = [path for path in (self.layout.serving_certificate, self.layout.admin_certificate) if files.read(path)]
         if held:
             raise CertificateError(
@@ -167,10 +170,10 @@ class Store:
         held = certificates.certificate(path, content, remedy=self.ca_remedy)
         certificates.require_authority(path, held, remedy=self.ca_remedy)
         private = files.read(self.layout.ca_key)
-        if private is not None:  # without the key a server runs until something is to be renewed
+        if private is not None:  # without the key a server runs until a renewal
             key = certificates.key(self.layout.ca_key, private, remedy=self.ca_remedy)
             certificates.require_match(path, held, key, remedy=self.ca_remedy)
-        return self._remember("ca", Facts(self._ca_digest(), held.not_valid_after_utc.timestamp()))
+        return self._add_facts("ca", Facts(self._ca_digest(), held.not_valid_after_utc.timestamp()))
 
     def _authority(self) -> Authority:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415
@@ -209,11 +212,11 @@ class Store:
         certificates.require_issued_by(leaf.certificate, held, ca, remedy=leaf.remedy)
         not_after = held.not_valid_after_utc.timestamp()
         facts = Facts(self._digest(leaf), not_after, certificates.names(held), leaf.further)
-        return self._remember(leaf.name, facts)
+        return self._add_facts(leaf.name, facts)
 
     def _issue(self, leaf: Leaf, how: str) -> None:
         authority = self._authority()
-        # A renewal keeps the key: then only one file changes, and certificate and key agree at every moment.
+        # A renewal keeps the key: only one file changes, so that certificate and key match at every moment.
         key = self._key_for(leaf.key, remedy=leaf.remedy)
         files.write(leaf.certificate, self._signed(leaf, authority, key), mode=files.PUBLIC)
         self._inspect(leaf)
@@ -229,7 +232,7 @@ class Store:
         return certificates.client_certificate(authority, key, user=ADMIN, group=MASTERS, now=self.now)
 
     def _key_for(self, path: Path, *, remedy: str) -> Key:
-        """The key that is there, or a new one."""
+        """The existing key, or a new one."""
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415
 
         held = files.read(path)

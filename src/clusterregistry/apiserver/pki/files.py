@@ -18,7 +18,7 @@ from clusterregistry.apimachinery.operator_error import CertificateError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The generated files. What people and clients need is in the data directory, the rest in the other."""
+    """The generated files. Those for people and clients are in ``data_dir``, the others in ``cert_dir``."""
 
     data_dir: Path
     cert_dir: Path
@@ -33,7 +33,7 @@ class Layout:
 
     @property
     def server_ca(self) -> Path:
-        """What clients verify the server by, when that is not ``ca_certificate``."""
+        """The authorities by which clients verify the server, if not ``ca_certificate``."""
         return self.data_dir / "server-ca.crt"
 
     @property
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def record(self) -> Path:
-        """What is known of the certificates, so that a start need not parse them."""
+        """What the certificates hold, so that a start need not parse them."""
         return self.cert_dir / "record.json"
 
     @property
@@ -75,7 +75,7 @@ MAX_BYTES = 10 * 1024 * 1024
 
 
 def read(path: Path) -> bytes | None:
-    """The content of a file; None when there is none."""
+    """The content of a file; None if it is missing. Raises CertificateError."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -91,7 +91,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes, *, mode: int) -> None:
-    """Replaces a file in one step: whoever reads it, also after a crash, sees the old content or the new."""
+    """Replaces a file atomically: a reader sees the old content or the new, also after a crash."""
     try:
         _replace(path, content, mode=mode)
     except OSError as error:
@@ -101,7 +101,7 @@ def write(path: Path, content: bytes, *, mode: int) -> None:
 def _replace(path: Path, content: bytes, *, mode: int) -> None:
     import tempfile  # noqa: PLC0415 - most starts write nothing
 
-    # mkstemp makes the file for its owner only, so a secret is never open, not even for a moment.
+    # mkstemp creates the file for its owner only, so a secret is never readable by others.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -116,7 +116,7 @@ def _replace(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory, for its owner only, unless it is there."""
+    """Makes a directory for its owner only, if it is missing."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -163,7 +163,7 @@ def _cannot_write(path: Path, error: OSError) -> CertificateError:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a certificate is good for, as long as its files have this digest. Times are seconds since 1970."""
+    """Expiry and names of a certificate, valid while its files have this digest. Times are seconds since 1970."""
 
     digest: str
     not_after: float
@@ -174,7 +174,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Facts by name (``ca``, ``serving``, ``admin``), and the digest of the kubeconfig as we wrote it."""
+    """Facts by name (``ca``, ``serving``, ``admin``), and the digest of the generated kubeconfig.
+
+    A start reads the record instead of parsing certificates. A missing or damaged record is made anew.
+    """
 
     facts: Mapping[str, Facts] = field(default_factory=dict)
     kubeconfig: str = ""
@@ -191,7 +194,7 @@ def load(path: Path) -> Record:
 
 def _facts(document: Mapping[str, Any]) -> Facts:
     names = tuple(str(name) for name in document["names"])
-    further = tuple(str(name) for name in document.get("further", ()))  # older records know of none
+    further = tuple(str(name) for name in document.get("further", ()))  # absent from older records
     return Facts(str(document["digest"]), float(document["not_after"]), names, further)
 
 

@@ -1,4 +1,4 @@
-"""The administrator's kubeconfig: one file with all that kubectl needs."""
+"""The administrator's kubeconfig, with all certificates embedded."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def render(*, program: str, server_url: str, authorities: bytes, certificate: by
 
 
 def speaks_of(content: bytes, *, server_url: str, certificate: bytes) -> bool:
-    """Whether a file that somebody edited still leads to this server with this certificate."""
+    """Whether an edited file still has this server's address and this certificate."""
     return server_url.encode() in content and _data(certificate).encode() in content
 
 
 def authorities_in(content: bytes) -> list[bytes]:
-    """The authorities that a kubeconfig trusts servers by, those that are embedded and can be read."""
+    """The embedded authorities of a kubeconfig, without malformed ones."""
     found = []
     for data in _AUTHORITIES.findall(content):
         try:

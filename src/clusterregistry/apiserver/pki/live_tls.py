@@ -1,8 +1,7 @@
-"""TLS that follows its files: certificates and authorities change without a restart.
+"""Reloads certificates and authorities from their files without a restart.
 
-The files are read every few seconds and compared by content, so that every way to exchange them is noticed: written
-anew, renamed, or behind links that are switched over, as Kubernetes does with secrets. Connections stay as they are;
-whoever connects next meets the new certificate.
+The files are read every few seconds and compared by content, so that every kind of replacement is detected: a write, a
+rename, or a switched symlink, as with Secrets of Kubernetes. Only new connections use them.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from clusterregistry.apiserver.pki import files
 from clusterregistry.apiserver.pki.tls import Bundle, read_bundle, server_context
 
 LOOK_SECONDS = 3.0
-"""How often the files are looked at."""
+"""Time between two reads of the files."""
 
 RENEW_SECONDS = 12 * 3600.0
-"""How often the generated certificates are looked at: they are renewed three months before they end."""
+"""Time between two checks of the generated certificates, which are renewed three months before they end."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """What TLS is made of."""
+    """The files and settings of the TLS context."""
 
     certificate: Path
     key: Path
@@ -41,12 +40,12 @@ class TlsFiles:
     minimum: str
     suites: tuple[str, ...] = ()
     server_ca: Path | None = None
-    """By which clients verify the certificate. It is no part of TLS here: only its changes are told."""
+    """The authorities by which clients verify the certificate. Not a part of TLS here: only changes are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherAuthorities:
-    """Authorities that are in no file: somebody else keeps them, and says when they change. PEM."""
+    """Authorities from another source than files, as PEM: those of the host cluster."""
 
     origin: str = ""
     clients: str = ""
@@ -58,7 +57,7 @@ class FurtherAuthorities:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All of it as it was at one moment: what TLS verifies with is what authentication is told."""
+    """A consistent state of all files: TLS and authentication use the same authorities."""
 
     context: ssl.SSLContext
     client_cas: str
@@ -66,10 +65,10 @@ class Loaded:
 
 
 class LiveTls:
-    """The newest state of the files that could be used. ``context`` is what a server listens with, all its life."""
+    """The newest valid state of the files. ``context`` is the one that a server listens with, all its life."""
 
     def __init__(self, names: TlsFiles) -> None:
-        """Raises CertificateError: a server begins only with files that can be used."""
+        """Raises CertificateError: a server starts only with valid files."""
         self._names = names
         self._further = FurtherAuthorities()
         self._one_at_a_time = threading.Lock()
@@ -78,18 +77,18 @@ class LiveTls:
         self.context = self._listening_context()
 
     def trust_also(self, further: FurtherAuthorities) -> None:
-        """Besides those in files, these authorities count from now on, and no others. ``loaded`` is new then.
+        """Replaces the further authorities, those from no file. Sets ``loaded`` anew.
 
-        Raises CertificateError for what cannot be used; what was there before goes on then.
+        Raises CertificateError for invalid ones; then the former ones stay.
         """
         with self._one_at_a_time:
             self.loaded = _load(self._names, further)
             self._further = further
 
     def look(self) -> bool:
-        """Looks at the files; true when there is something new in ``loaded``. Never raises.
+        """Reads the files; True if ``loaded`` is new. Never raises.
 
-        What is new and cannot be used is logged once, and what was there before goes on.
+        An error in new files is logged once, and the former state stays in use.
         """
         with self._one_at_a_time:
             return self._look()
@@ -101,27 +100,27 @@ class LiveTls:
         try:
             self.loaded = _load(self._names, self._further)
         except CertificateError as error:
-            if _digest(self._names) == digest:  # else they are being exchanged just now: the next look will tell
+            if _digest(self._names) == digest:  # else they are just being replaced: the next look decides
                 self._digest = digest
                 _log.error("%s: the former certificates stay in use. What to do: %s", error, error.remedy)
             return False
         self._digest = digest
-        _log.info("certificates were exchanged: new connections use the new ones")
+        _log.info("certificates were replaced: new connections use the new ones")
         return True
 
     def _listening_context(self) -> ssl.SSLContext:
-        """A context cannot lose an authority, so each handshake is led over to the newest one."""
+        """An SSLContext cannot drop an authority, so each handshake switches to the newest context."""
         context = _load(self._names, self._further).context
 
-        def lead_over(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        def use_newest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
             connection.context = self.loaded.context
 
-        context.sni_callback = lead_over  # called in every handshake, also when the client names no server
+        context.sni_callback = use_newest  # called in every handshake, also when the client names no server
         return context
 
 
 def _digest(names: TlsFiles) -> str:
-    """One fingerprint of all that is in the files, or of why they cannot be read."""
+    """One fingerprint of the content of all files, or of the error."""
     try:
         named = (names.certificate, names.key, *names.client_cas, *names.proxy_cas)
         return files.digest(*map(files.read, (*named, *((names.server_ca,) if names.server_ca else ()))))
@@ -152,10 +151,10 @@ async def keep_current(
     on_change: Callable[[Loaded], None],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Looks at the files for ever, in a thread since a disk may be slow. ``on_change`` is called in the loop.
+    """Reloads the files again and again, in a thread since a disk may be slow. Calls ``on_change`` in the loop.
 
-    ``renew`` sees to the generated certificates now and then; what it writes is found as any other change. It is also
-    called after a change: what clients are given to verify the server by follows the certificate.
+    Calls ``renew`` every RENEW_SECONDS to renew the generated certificates, which are then detected as changed files;
+    and after each change, since the authorities that clients get depend on the certificate.
     """
     until_renewal = RENEW_SECONDS
     while True:
@@ -168,8 +167,8 @@ async def keep_current(
             if await asyncio.to_thread(live.look):
                 on_change(live.loaded)
                 await asyncio.to_thread(_renew, renew)
-        except Exception:  # noqa: BLE001 - whatever it is: the server goes on with what it has, and looks again
-            _log.exception("certificates could not be looked at")
+        except Exception:  # noqa: BLE001 - the server keeps its certificates and tries again
+            _log.exception("certificates could not be reloaded")
 
 
 def _renew(renew: Callable[[], None]) -> None:

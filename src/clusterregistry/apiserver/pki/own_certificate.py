@@ -1,7 +1,7 @@
 """The operator's own serving certificate, and the authorities by which clients verify it.
 
-What a client would say is found out as a client does, with a handshake in memory: that takes a millisecond or two, and
-no import that a start does not have anyway.
+Whether a client accepts the certificate is tested with a handshake in memory: that takes a millisecond or two, and no
+further import at start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class OwnCertificate:
 
 @dataclass(frozen=True, slots=True)
 class ServerAuthorities:
-    """What clients verify the server by, as PEM, and what an operator should know about that.
+    """The authorities by which clients verify the server, as PEM, and warnings for the operator.
 
-    ``until_renewal``: it is the certificate itself, for want of an authority, and ends with it.
+    ``until_renewal``: without a known authority it is the certificate itself, and invalid after the next renewal.
     """
 
     pem: bytes
@@ -39,10 +39,9 @@ class ServerAuthorities:
 
 
 def server_authorities(own: OwnCertificate) -> ServerAuthorities:
-    """The authorities to hand out: those that are named, else the one in the file of the certificate.
+    """The authorities for clients: the configured ones, else the one in the file of the certificate.
 
-    A certificate that comes alone is trusted itself, as the last resort. Raises CertificateError for files that cannot
-    be used.
+    As the last resort clients trust the certificate itself. Raises CertificateError for files that cannot be used.
     """
     server = _serving_context(own)
     if own.authorities is not None:
@@ -80,7 +79,7 @@ def _serving_context(own: OwnCertificate) -> ssl.SSLContext:
 
 
 def _certificates(path: Path) -> list[bytes]:
-    """The certificates of a PEM file in their order, without what is written between them. At least one."""
+    """The certificates of a PEM file in their order, without comments. At least one."""
     content = files.read(path)
     if content is None:
         raise CertificateError(f"{path} is missing", remedy="put it back; the former content stays in use until then")
@@ -100,10 +99,10 @@ def _is_authority(pem: bytes) -> bool:
 
 
 def _complaint(server: ssl.SSLContext, authorities: bytes, *, any_anchor: bool) -> str:
-    """What a client that trusts these authorities says of the server; empty when it is content.
+    """The error of a client that trusts these authorities; empty if it accepts the certificate.
 
-    ``any_anchor``: an authority need not be a root to be trusted, as in Go's clients. Names and times are another
-    matter: they do not change who has signed.
+    ``any_anchor``: an authority need not be a root to be trusted, as in Go's clients. Names and times are not checked:
+    they do not depend on the authorities.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
@@ -121,7 +120,7 @@ def _complaint(server: ssl.SSLContext, authorities: bytes, *, any_anchor: bool) 
 
 
 def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """As far as the client's verdict. Raises ssl.SSLError."""
+    """A handshake up to the client's verification. Raises ssl.SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = server.wrap_bio(to_server, to_client, server_side=True)
     theirs = client.wrap_bio(to_client, to_server)

@@ -24,7 +24,7 @@ WARN_CA = 180 * DAY
 
 @dataclass(frozen=True, slots=True)
 class ProvisionResult:
-    """What was done. ``made`` is for people, one line each; empty when everything was there."""
+    """The files that were made, one line each for the log, and warnings for the operator."""
 
     made: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class ProvisionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateRequest:
-    """What a server needs. ``names`` are those by which clients reach it; ``own`` is the operator's certificate."""
+    """The certificates that a server needs. Clients reach it by ``names``; ``own`` is the operator's certificate."""
 
     program: str = "apiserver"
     """The program after which the authority, the certificate and the kubeconfig are named."""
@@ -40,18 +40,18 @@ class CertificateRequest:
     server_url: str
     names: tuple[str, ...]
     further_names: tuple[str, ...] = ()
-    """Names that the operator asked for: others than before are a reason to renew."""
+    """Names that the operator asked for. A change of these names renews the certificate."""
     own: OwnCertificate | None = None
     administrator: bool = True
-    """Whether to make a client certificate and a kubeconfig of an administrator."""
+    """Whether to make a client certificate and a kubeconfig for an administrator."""
     server_ca: bool = True
-    """Whether to write what clients verify ``own`` by."""
+    """Whether to write the authorities by which clients verify ``own``."""
 
 
 def provision(request: CertificateRequest, clock: Callable[[], float] = time.time) -> ProvisionResult:
-    """Sees to the CA, the certificates and, when there is none, the kubeconfig. Idempotent.
+    """Makes or renews the CA, the certificates and, if it is missing, the kubeconfig. Idempotent.
 
-    Raises CertificateError, and nothing else, for what is damaged, foreign, or cannot be written.
+    Raises CertificateError, and nothing else, for a file that is damaged, foreign, or cannot be written.
     """
     made: list[str] = []
     warnings: list[str] = []
@@ -93,11 +93,11 @@ def _store(request: CertificateRequest, clock: Callable[[], float]) -> Store:
     )
 
 
-# What clients verify the server by
+# The authorities by which clients verify the server
 
 
 def _ensure_server_ca(request: CertificateRequest, own: OwnCertificate) -> ProvisionResult:
-    """Writes the authorities of the operator's certificate, when they are others than before."""
+    """Writes the authorities of the operator's certificate, if they have changed."""
     path, authorities = request.layout.server_ca, own_certificate.server_authorities(own)
     warnings = authorities.warnings
     if authorities.until_renewal and request.administrator:
@@ -110,13 +110,13 @@ def _ensure_server_ca(request: CertificateRequest, own: OwnCertificate) -> Provi
     except CertificateError as error:
         if request.administrator:
             raise
-        # A server that keeps nothing on disk can do without.
+        # A server without files of its own works without it.
         return ProvisionResult(warnings=(*warnings, f"{error}: {error.remedy}"))
     return ProvisionResult((f"{path} (what clients verify this server by)",), warnings)
 
 
 def _keep_server_ca(request: CertificateRequest) -> None:
-    """Once the operator's certificate is gone, what was handed out for it is the authority that counts now."""
+    """Replaces the authorities of a former operator's certificate by the server's own authority."""
     held = files.read(request.layout.server_ca)
     if request.own is not None or held is None:
         return
@@ -134,9 +134,9 @@ def _authorities(request: CertificateRequest) -> bytes:
 
 
 def refresh_kubeconfig(request: CertificateRequest) -> ProvisionResult:
-    """Brings our kubeconfig up to date with address, certificate and authorities; an edited one is left alone.
+    """Updates the generated kubeconfig with address, certificate and authorities; an edited one is left alone.
 
-    For a server that is listening: before that, a second server that cannot start would spoil the first one's file.
+    For a server that is listening: a second server that cannot start must not change the file of the first.
     """
     if not request.administrator:
         return ProvisionResult()
@@ -154,12 +154,12 @@ def refresh_kubeconfig(request: CertificateRequest) -> ProvisionResult:
 
 
 def _leads_here(held: bytes, request: CertificateRequest) -> bool:
-    """Whether a kubeconfig that somebody edited has our address and certificate, and trusts the server."""
+    """Whether an edited kubeconfig has this server's address and certificate, and trusts the server."""
     certificate = files.read(request.layout.admin_certificate) or b""
     if not kubeconfig.speaks_of(held, server_url=request.server_url, certificate=certificate):
         return False
     trusted = kubeconfig.authorities_in(held)
-    if request.own is None or not trusted:  # without any, those of the client's machine count
+    if request.own is None or not trusted:  # without any, kubectl uses those of the operating system
         return True
     own = request.own
     return any(own_certificate.verifies(own, each) for each in trusted)
@@ -183,7 +183,7 @@ def _rendered(request: CertificateRequest) -> bytes:
     )
 
 
-# What an operator should know
+# Warnings for the operator
 
 
 def _copies_break(own: OwnCertificate) -> str:
@@ -194,7 +194,7 @@ def _copies_break(own: OwnCertificate) -> str:
 
 
 def leftovers(request: CertificateRequest) -> tuple[str, ...]:
-    """A warning for files of an authority or an administrator that a server with neither finds."""
+    """A warning for files of an administrator or an authority that this server does not use."""
     layout = request.layout
     authority = (layout.ca_key, layout.ca_certificate) if request.own is not None else ()
     administrator = (layout.admin_key, layout.admin_certificate, layout.kubeconfig)
@@ -242,13 +242,13 @@ _DNS_NAME = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a
 
 
 def serving_names(*addresses: str, host_name: str | None = None) -> tuple[str, ...]:
-    """Loopback, the host name and the given addresses, each once. "All interfaces" is no name of a server."""
+    """Loopback, the host name and the given addresses, each once, without addresses for "all interfaces"."""
     own = (host_name if host_name is not None else socket.gethostname()).lower()
     return normal_names(*ALWAYS, own, *addresses)
 
 
 def normal_names(*names: str) -> tuple[str, ...]:
-    """Names and addresses as a certificate has them, each once, without those that it cannot have."""
+    """Names and addresses in the form of a certificate, each once, without invalid ones."""
     return tuple(dict.fromkeys(name for name in map(_normal, names) if name))
 
 

@@ -29,29 +29,29 @@ NO_CHECK_TIME = 0x200000  # X509_V_FLAGNO_CHECK_TIME, which the module does not 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A file of certificate authorities, as it was when it was read."""
+    """The content of a file of certificate authorities."""
 
     path: Path
     pem: str
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Raises CertificateError for a file that is missing or cannot be read; what is in it is looked at later."""
+    """Reads a file of authorities, without parsing it. Raises CertificateError for a missing or unreadable file."""
     content = files.read(path)
     if content is None:
         raise CertificateError(f"{path} is missing", remedy="put the certificate authorities there, in PEM")
-    # What is not ASCII can only be a remark between certificates.
+    # Only comments between certificates can be other than ASCII.
     return Bundle(path, content.decode("ascii", "ignore"))
 
 
 def server_context(
     *, certificate: Path, key: Path, client_cas: Sequence[Bundle], minimum: str, suites: Sequence[str] = ()
 ) -> ssl.SSLContext:
-    """A context that serves a certificate and asks for, but does not demand, a client's.
+    """A context that serves a certificate and requests, but does not require, a client certificate.
 
     ``client_cas`` are the authorities for all purposes. A client certificate of an unknown authority, or one that is
-    not for clients, ends the handshake: Python has no way to look at it and go on. Whether it is valid now is left to
-    authentication, which answers a 401. Raises CertificateError for what cannot be used.
+    not for clients, fails the handshake: Python cannot accept and inspect it. Authentication checks the period of
+    validity, and answers 401. Raises CertificateError for files that cannot be used.
     """
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[minimum]
@@ -67,7 +67,7 @@ def server_context(
 
 
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """Has a context serve a certificate. Raises CertificateError."""
+    """Loads a certificate into a context. Raises CertificateError."""
     try:
         # OpenSSL would ask at the terminal for a passphrase; an empty one makes it refuse instead.
         context.load_cert_chain(certificate, key, password=lambda: "")
@@ -95,38 +95,38 @@ def _why(error: Exception) -> str:
 # Refused handshakes
 
 PLAIN_HTTP_ANSWER = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
-"""Go's net/http says the same, in the same words."""
+"""The answer of Go's net/http."""
 
 MAX_DISCARDED = 1024 * 1024
-"""Bytes of a refused client that are read and dropped before its connection is cut."""
+"""Bytes of a refused client that are read and dropped before its connection is closed."""
 
 MAX_ISSUER = 200
-"""Characters of an issuer's name: whoever made the certificate chose it."""
+"""Characters of an issuer's name in the log: the client chose it."""
 
 _HTTP_REASONS = frozenset({"HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
 _NO_TLS_REASONS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
-"""What OpenSSL says of the methods of HTTP that it does not recognise, and of all other noise."""
+"""OpenSSL's errors for HTTP methods that it does not recognise, and for all other noise."""
 
 _FIRST_LINE = 4096
 
 
 class ServerSide(ssl.SSLObject):
-    """One connection's TLS."""
+    """The TLS of one connection."""
 
     _incoming: ssl.MemoryBIO
     _outgoing: ssl.MemoryBIO
-    _tell: Callable[[HandshakeFailure], None] | None = None
+    _on_failure: Callable[[HandshakeFailure], None] | None = None
     _refused = False
     _discarded = 0
 
     def watch(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, tell: Callable[[HandshakeFailure], None] | None
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, callback: Callable[[HandshakeFailure], None] | None
     ) -> ServerSide:
-        self._incoming, self._outgoing, self._tell = incoming, outgoing, tell
+        self._incoming, self._outgoing, self._on_failure = incoming, outgoing, callback
         return self
 
     def do_handshake(self) -> None:
-        # Nothing here keeps the error: together with its traceback that would be a circle of objects.
+        # No attribute holds the error: with its traceback that would be a reference cycle.
         if not self._refused:
             try:
                 super().do_handshake()
@@ -141,16 +141,16 @@ class ServerSide(ssl.SSLObject):
         raise ssl.SSLWantReadError
 
     def _refuse(self, error: ssl.SSLError) -> bool:
-        """Has the farewell sent, if there is one. For the loop the handshake then goes on until the client leaves."""
+        """Sends the farewell, if there is one. For the loop, the handshake then goes on until the client leaves."""
         farewell = PLAIN_HTTP_ANSWER if self._is_plain_http(error) else self._outgoing.read()
-        if self._tell is None or not farewell:
+        if self._on_failure is None or not farewell:
             return False
         self._refused = True
-        self._tell(HandshakeFailure(error, farewell, self.shown_issuer))
+        self._on_failure(HandshakeFailure(error, farewell, self.shown_issuer))
         return True
 
     def _discard(self) -> None:
-        """Drops what the client still sends: a socket that is closed with unread bytes would take back the farewell."""
+        """Drops further bytes of the client: closing a socket with unread bytes would discard the farewell."""
         self._discarded += len(self._incoming.read())
         if self._discarded > MAX_DISCARDED:
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, "the client was refused and went on sending")
@@ -158,23 +158,23 @@ class ServerSide(ssl.SSLObject):
     def _is_plain_http(self, error: ssl.SSLError) -> bool:
         if error.reason in _HTTP_REASONS:
             return True
-        # OpenSSL has taken the first few bytes, which are a part of the method.
+        # OpenSSL has consumed the first few bytes, a part of the method.
         return error.reason in _NO_TLS_REASONS and b" HTTP/1." in self._incoming.read(_FIRST_LINE).partition(b"\n")[0]
 
     def shown_issuer(self) -> str:
         try:
-            # OpenSSL keeps what it has verified, also when it ended badly. The method is public from Python 3.13 on,
-            # where it answers bytes that would still have to be parsed.
+            # OpenSSL keeps the verified chain also after a failure. The method is public from Python 3.13 on, where it
+            # returns bytes that would have to be parsed.
             sslobj: Any = self._sslobj  # type: ignore[attr-defined]
             issuer = sslobj.get_verified_chain()[0].get_info()["issuer"]
             text = ",".join(f"{name}={value}" for part in issuer for name, value in part)
-        except Exception:  # noqa: BLE001 - a stranger made this certificate; for the log only
+        except Exception:  # noqa: BLE001 - any client made this certificate; for the log only
             return ""
         return text if len(text) <= MAX_ISSUER else f"{text[:MAX_ISSUER]}..."
 
 
 class ServerContext(ssl.SSLContext):
-    """A context whose handshakes tell ``on_handshake_failure`` of their failures."""
+    """A context that calls ``on_handshake_failure`` for failed handshakes."""
 
     sslobject_class = ServerSide
 

@@ -1,4 +1,5 @@
-"""The life of objects: ``store`` prepares, validates and writes them as a ``strategy`` says.
+"""The generic registry: stores, lists and watches the objects of a resource.
 
-It knows storage and API types, nothing of HTTP. ``definitions`` says what makes a resource.
+``resource`` defines a resource, ``store`` reads and writes its objects, ``list`` lists them, ``broadcaster`` sends
+changes to watches, ``errors`` turns storage errors into API errors. It knows storage and API types, nothing of HTTP.
 """

@@ -1,4 +1,4 @@
-"""What a delete asks of an object, and does to one that something holds on to: finalizers and propagation."""
+"""The rules of a delete: preconditions, finalizers and propagation policies. ``BeforeDelete`` in k8s.io/apiserver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOREGROUND = "foregroundDeletion"
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What must hold for a delete to go ahead; None: anything goes."""
+    """The uid and resource version that an object must have to be deleted; None: any."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -26,7 +26,7 @@ class DeleteOptions:
 
 
 def unmet(metadata: dict[str, Any], wanted: Preconditions) -> str:
-    """Which precondition does not hold, in kube-apiserver's words; empty when all do."""
+    """kube-apiserver's message for a precondition that does not hold; empty if all do."""
     if wanted.uid is not None and wanted.uid != metadata["uid"]:
         return (
             f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata['uid']}). "
@@ -70,12 +70,12 @@ def _waits_for_dependents(finalizers: list[str], options: DeleteOptions) -> bool
 
 
 def _first_policy(finalizers: list[str]) -> str:
-    """Without options the object's own finalizers say what was asked for before."""
+    """Without options the policy of an earlier delete holds, which the object's finalizers show."""
     return next((name for name in finalizers if name in (ORPHAN, FOREGROUND)), "")
 
 
 def marked(obj: dict[str, Any], *, finalizers: list[str], now: str) -> dict[str, Any]:
-    """The object as it waits for its finalizers. Marking it a second time changes only these."""
+    """The object with its deletion timestamp. Marking it a second time changes only its finalizers."""
     metadata = {**obj["metadata"], "finalizers": finalizers}
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = now

@@ -17,7 +17,7 @@ from clusterregistry.apiserver.registry.list import ListOptions
 from clusterregistry.apiserver.registry.watcher import Delivery, Frame
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
-from clusterregistry.apiserver.storage.object_bytes import at_revision, name_of, name_of_key
+from clusterregistry.apiserver.storage.object_bytes import at_revision
 
 T = TypeVar("T")
 
@@ -42,8 +42,7 @@ class FilteredFeed:
         self._stop_listening = self._filter.on_change(self._on_rights_changed)
 
     def _concerns(self, event: Event) -> bool:
-        names = self._sent.names
-        return self._rights_changed or names is None or name_of_key(event.key) in names
+        return self._rights_changed or self._sent.may_see(event.key)
 
     def _on_rights_changed(self) -> None:
         self._rights_changed = True
@@ -156,7 +155,7 @@ class VisibleSet:
     def __init__(self, options: ListOptions) -> None:
         self.names: frozenset[str] | None = frozenset()
         """The objects that the client may see; None: all."""
-        self._options = options
+        self._selects = None if options.selects_all else options.selects
         self._sent: dict[str, KeyValue] = {}
 
     def begin(self, items: Iterable[KeyValue], *, names: frozenset[str] | None) -> list[KeyValue]:
@@ -190,7 +189,7 @@ class VisibleSet:
         """
         self.names = names
         for key, kv in list(self._sent.items()):
-            if not self._may_see(kv):
+            if not self.may_see(key):
                 del self._sent[key]
                 yield Change(DELETED, at_revision(kv, seen))
         known = [event for event in events if event.revision <= since and event.key in self._sent]
@@ -211,11 +210,12 @@ class VisibleSet:
         del self._sent[event.key]
         return Change(DELETED, at_revision(sent, event.revision))
 
-    def _shows(self, kv: KeyValue) -> bool:
-        return self._may_see(kv) and (self._options.selects_all or self._options.selects(kv))
+    def may_see(self, key: str) -> bool:
+        # The name as ``object_bytes.name_of_key`` has it, without a call: this is done for each object and event.
+        return self.names is None or key.rpartition("/")[2] in self.names
 
-    def _may_see(self, kv: KeyValue) -> bool:
-        return self.names is None or name_of(kv) in self.names
+    def _shows(self, kv: KeyValue) -> bool:
+        return self.may_see(kv.key) and (self._selects is None or self._selects(kv))
 
 
 def _before(events: Iterable[Event], existing: Iterable[KeyValue]) -> Iterator[KeyValue]:

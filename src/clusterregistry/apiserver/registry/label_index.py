@@ -1,7 +1,7 @@
-"""Which objects have which value of a label: lists with a selector look at these and not at all objects.
+"""An index of objects by the values of labels, so that a list with a selector need not read all objects.
 
-A label is indexed when a list first asks for it and kept in step with the store from then on. What the index finds is
-what may match; whether it does is up to the selector.
+A label is indexed when a list first needs it, and updated from the events of the storage from then on. The index finds
+the objects that may match; the selector decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clusterregistry.apiserver.storage.object_bytes import read_labels
 from clusterregistry.apiserver.storage.revision_waiter import committed_by_now
 
 MOST_LABELS = 8
-"""Labels of one resource that are indexed. Each takes some 100 bytes an object, and a moment of each write."""
+"""Labels of one resource that are indexed. Each takes some 100 bytes an object, and some time of each write."""
 
 _SLICE = 1000
 """Objects that are indexed without a pause: it takes some milliseconds."""
@@ -25,23 +25,23 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class LabelIndex:
-    """The labels of one resource, as of the newest revision that its store has seen."""
+    """The index of one resource, as of the newest revision that its storage has seen."""
 
     def __init__(self, storage: Storage, prefix: str) -> None:
         self._storage, self._prefix = storage, prefix
         self._labels: dict[str, _Values] = {}
-        """By key, the one that was asked for last at the end."""
-        self._feed: Subscription | None = None
+        """By label, the most recently used last."""
+        self._subscription: Subscription | None = None
 
     @property
     def labels(self) -> Collection[str]:
-        """The labels that are indexed by now."""
+        """The labels that are indexed."""
         return self._labels.keys()
 
     async def page(self, selector: LabelSelector, *, revision: int, after: str = "") -> Page | None:
-        """The objects behind a key that may match, as of a revision (0: now).
+        """The objects after a key that may match, as of a revision (0: now).
 
-        None: the index cannot narrow the selector, or knows nothing of that revision. Raises StorageError.
+        None: the index cannot narrow the selector, or does not have that revision. Raises StorageError.
         """
         wanted = selector.narrowing
         if not wanted:
@@ -57,7 +57,7 @@ class LabelIndex:
         return Page(items, self._storage.revision, 0)
 
     async def _has_reached(self, revision: int) -> bool:
-        """Whether the index is that of a revision. It stays so until the caller waits for something."""
+        """Whether the index has a revision. That holds until the caller awaits something."""
         if revision or (self._storage.sole_writer and self._storage.known_revision() is not None):
             return revision in {0, self._storage.revision}
         try:
@@ -70,7 +70,7 @@ class LabelIndex:
         return [(label, values) for label, values in self._labels.items() if label in wanted and values.complete]
 
     async def _prepare(self, labels: Sequence[str]) -> None:
-        """Indexes those labels that are not, in place of those that nobody asked for of late."""
+        """Indexes the labels that are not indexed yet, in place of the least recently used."""
         for label in labels:
             if label in self._labels:
                 self._labels[label] = self._labels.pop(label)
@@ -80,8 +80,8 @@ class LabelIndex:
         self._labels |= missing
         for label in list(self._labels)[:-MOST_LABELS]:
             del self._labels[label]
-        if self._feed is None:
-            self._feed = self._storage.subscribe(self._prefix, self._receive, interrupted=self._forget)
+        if self._subscription is None:
+            self._subscription = self._storage.subscribe(self._prefix, self._receive, interrupted=self._forget)
         try:
             await self._fill(missing.values())
         finally:
@@ -90,8 +90,8 @@ class LabelIndex:
                     del self._labels[label]
 
     async def _fill(self, indexes: Collection[_Values]) -> None:
-        """Takes all that is there. Events have the last word on what changes meanwhile."""
-        # Nothing newer than the events that have come: those in between would turn it back.
+        """Indexes all existing objects. Events that arrive meanwhile take precedence."""
+        # Nothing newer than the events that have arrived: those in between would undo it.
         items = (await self._storage.list(self._prefix, revision=self._storage.revision)).items
         for start in range(0, len(items), _SLICE):
             for kv in items[start : start + _SLICE]:
@@ -103,7 +103,7 @@ class LabelIndex:
             values.complete_now()
 
     def _forget(self) -> None:
-        """Changes were missed: what is asked for is indexed again."""
+        """Drops all labels, since events were missed; lists index them again."""
         self._labels.clear()
 
     def _receive(self, events: Sequence[Event]) -> None:
@@ -115,24 +115,24 @@ class LabelIndex:
 
 
 class _Values:
-    """The values of one label, and the objects that have each, by their keys."""
+    """The values of one label, and the objects that have each value, by their keys."""
 
     def __init__(self, label: str) -> None:
         self.complete = False
         self._label = label
         self._having: dict[str, dict[str, KeyValue]] = {}
         self._changed: set[str] = set()
-        """What has changed before the index was complete."""
+        """The keys that changed before the index was complete."""
 
     def with_any(self, values: Collection[str]) -> Mapping[str, KeyValue]:
-        """The objects that have one of these values."""
+        """The objects with one of these values."""
         found = [self._having[value] for value in values if value in self._having]
         if len(found) == 1:
             return found[0]
         return {key: kv for having in found for key, kv in having.items()}
 
     def take(self, kv: KeyValue, labels: Mapping[str, str]) -> None:
-        """One that was there when the index was begun."""
+        """Adds an object that existed when the index was begun."""
         if self._label in labels and kv.key not in self._changed:
             self._having.setdefault(labels[self._label], {})[kv.key] = kv
 

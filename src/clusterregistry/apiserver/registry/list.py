@@ -1,4 +1,4 @@
-"""Lists: selectors, pages on one snapshot, and which revision a client is owed.
+"""Lists: selectors, the revision to read at, and pages of one snapshot.
 
 A page's continue token names the snapshot's revision and the last key, in kube-apiserver's own form.
 """
@@ -33,10 +33,10 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a continue toke
 _BASE64 = string.ascii_letters + string.digits + "-_"
 _ANY_REVISION = -1
 _SLICE = 64
-"""Objects that are looked at before we look at the clock: with the longest selector it takes some milliseconds."""
+"""Objects that are filtered between two looks at the clock: with the longest selector it takes some milliseconds."""
 
 _WITHOUT_A_PAUSE = 0.005
-"""Seconds after which others have their turn."""
+"""Seconds of filtering after which other requests have their turn."""
 
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -48,7 +48,7 @@ _CONTINUE_TOO_OLD = (
 
 @dataclass(slots=True, kw_only=True)
 class ListOptions:
-    """What a list or watch is asked for."""
+    """The query of a list or watch."""
 
     labels: LabelSelector
     fields: FieldSelector
@@ -60,7 +60,7 @@ class ListOptions:
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None
     visible: ObjectFilter = EVERYTHING
-    """Which objects exist for this client, before anything is selected."""
+    """The objects that exist for this client, before anything is selected."""
 
     @property
     def selects_all(self) -> bool:
@@ -72,22 +72,33 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list, or one page of it. ``remaining`` is None where a client must not rely on it."""
+    """A list, or one page of it. ``remaining`` is None where it is not known exactly."""
 
     items: Sequence[KeyValue]
     revision: int
     continue_token: str = ""
     remaining: int | None = None
     is_everything: bool = False
-    """Whether it is all that there is at its revision, for a client that may see all of it."""
+    """Whether it has all objects of its revision, for a client that may see all of them."""
 
 
 async def list_objects(store: Store, options: ListOptions) -> Listed:
-    """Raises 400 for a bad token or version, 410 for what is compacted, 504 for what is yet to come."""
-    if options.continue_token:
-        return await _continued(store, options)
-    revision, limit = await _start(store, options)
-    return await _page(store, options, revision=revision, limit=limit, after="")
+    """Raises 400 for a bad token or version, 410 for a compacted revision, 504 for one that does not come in time."""
+    try:
+        if options.continue_token:
+            return await _continue(store, options)
+        revision, limit = await _start(store, options)
+        return await _page(store, options, revision=revision, limit=limit, after="")
+    except StorageError as error:
+        raise api_error(error) from error
+
+
+async def wait_until_fresh(store: Store, revision: int) -> None:
+    """Waits a moment for a revision that a client has seen at another replica. Raises 504."""
+    try:
+        await store.storage.wait_for(revision)
+    except StorageError as error:
+        raise api_error(error) from error
 
 
 async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
@@ -97,38 +108,22 @@ async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
     except errors.APIError as error:
         raise errors.bad_request(f"invalid resource version: {error}") from None
     if not wanted and options.resource_version:
-        # As kube-apiserver does: with resourceVersion=0 the cache answers, and answers all of it.
+        # As in kube-apiserver: a list with resourceVersion=0 is all that the cache has, whatever the limit.
         return store.storage.revision, 0
     if not wanted:
         return 0, options.limit
     match = options.resource_version_match
     exact = match == EXACT or (not match and options.limit > 0)
     if not exact:
-        await wait_until_fresh(store, wanted)
+        await store.storage.wait_for(wanted)
         return store.storage.revision, options.limit
-    if wanted > store.storage.revision and wanted > (current := await _current_revision(store)):
-        # As kube-apiserver's storage does: it neither waits for that one revision nor asks to try again.
+    if wanted > store.storage.revision and wanted > (current := await store.storage.current_revision()):
+        # As kube-apiserver's storage: for an exact revision it neither waits nor asks to try again.
         raise errors.resource_version_too_large(wanted, current, retry_after=0)
     return wanted, options.limit
 
 
-async def _current_revision(store: Store) -> int:
-    """That of the storage, which may have come further than this server has heard of."""
-    try:
-        return await store.storage.current_revision()
-    except StorageError as error:
-        raise api_error(error) from error
-
-
-async def wait_until_fresh(store: Store, revision: int) -> None:
-    """Waits a moment for a revision that a client has seen elsewhere. Raises 504."""
-    try:
-        await store.storage.wait_for(revision)
-    except StorageError as error:
-        raise api_error(error) from error
-
-
-async def _continued(store: Store, options: ListOptions) -> Listed:
+async def _continue(store: Store, options: ListOptions) -> Listed:
     if options.resource_version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     revision, after = decode_token(options.continue_token)
@@ -142,53 +137,51 @@ async def _continued(store: Store, options: ListOptions) -> Listed:
 
 
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
-    try:
-        if options.selects_all:
-            sees_all = options.visible.names() is None
-            page = await _all(store, options, revision=revision, limit=limit, after=after)
-            return _whole(store, page, is_everything=sees_all and not after and not page.remaining)
-        if options.fields.name is None:
-            return await _selected(store, options, revision=revision, limit=limit, after=after)
-        # One name is a range of one key, as in kube-apiserver: there never is a second page.
-        page = await _all(store, options, revision=revision, after=after, name=options.fields.name)
-        return Listed(await selected(options, page.items), page.revision)
-    except StorageError as error:
-        if options.continue_token and isinstance(error, RevisionCompacted):
-            raise
-        raise api_error(error) from error
+    if options.selects_all:
+        sees_all = options.visible.names() is None
+        page = await _read(store, options, revision=revision, limit=limit, after=after)
+        if not page.remaining:
+            return Listed(page.items, page.revision, is_everything=sees_all and not after)
+        token = encode_token(page.revision, page.items[-1].key.removeprefix(store.prefix))
+        return Listed(page.items, page.revision, token, page.remaining)
+    if options.fields.name is None:
+        return await _selected_page(store, options, revision=revision, limit=limit, after=after)
+    # One name is a range of one key, as in kube-apiserver: there never is a second page.
+    page = await _read(store, options, revision=revision, after=after, name=options.fields.name)
+    return Listed(await selected(options, page.items), page.revision)
 
 
-async def _all(  # noqa: PLR0913 - all but two by keyword
+async def _read(  # noqa: PLR0913 - all but two by keyword
     store: Store, options: ListOptions, *, revision: int, after: str, limit: int = 0, name: str = ""
 ) -> Page:
-    """What the client may see, of one name or all. Raises StorageError."""
+    """The objects that the client may see, of one name or all."""
     prefix = store.prefix + name
     if options.visible.names() is None:
         return await store.storage.list(prefix, revision=revision, after=after, limit=limit)
     page = await store.storage.list(prefix, revision=revision, after=after)
-    return await visible_page(page, options.visible, limit=limit)
+    return await _visible_page(page, options.visible, limit=limit)
 
 
-async def _selected(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
-    """What selectors leave. Raises StorageError."""
+async def _selected_page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
+    """The objects that the selectors match, found by the label index where it can."""
     page = None
     if options.visible.names() is None:
         page = await store.labels.page(options.labels, revision=revision, after=after)
     is_exact = page is not None and options.labels.is_one_narrowing and options.fields.empty
     if page is None:
-        page = await _all(store, options, revision=revision, after=after)
+        page = await _read(store, options, revision=revision, after=after)
     found = page.items[: limit or None] if is_exact else await selected(options, page.items, limit=limit)
     if not limit or len(found) < limit:
         return Listed(found, page.revision)
-    # As kube-apiserver does: there is a next page as soon as there are objects behind this one, selected or not.
+    # As in kube-apiserver: there is a next page as soon as there are objects after this one, selected or not.
     last = found[-1].key
-    behind = await _all(store, options, revision=page.revision, after=last, limit=1)
-    token = encode_token(page.revision, last.removeprefix(store.prefix)) if behind.items else ""
+    following = await _read(store, options, revision=page.revision, after=last, limit=1)
+    token = encode_token(page.revision, last.removeprefix(store.prefix)) if following.items else ""
     return Listed(found, page.revision, token)
 
 
 async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: int = 0) -> list[KeyValue]:
-    """Those that are selected, up to a limit. Others have their turn meanwhile, however long the selector is."""
+    """The objects that the selectors match, up to a limit. Yields to the loop however long the selector is."""
     found: list[KeyValue] = []
     begun = time.monotonic()
     for start in range(0, len(items), _SLICE):
@@ -201,23 +194,16 @@ async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: in
     return found
 
 
-async def visible_page(page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
-    """A page of all objects as if only those existed that the client may see. Raises StorageError.
+async def _visible_page(page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
+    """A page of all objects, reduced to those that the client may see. Raises StorageError.
 
-    Rights are those of after the page's revision: a watch from there on must have missed no change of them.
+    The rights are those after the page's revision: a watch from there on must have missed no change of rights.
     """
     await visible.caught_up(page.revision)
     names = visible.names()
     items = page.items if names is None else [kv for kv in page.items if name_of(kv) in names]
     cut = limit if 0 < limit < len(items) else len(items)
     return Page(items[:cut], page.revision, len(items) - cut)
-
-
-def _whole(store: Store, page: Page, *, is_everything: bool) -> Listed:
-    if not page.remaining:
-        return Listed(page.items, page.revision, is_everything=is_everything)
-    last = page.items[-1].key.removeprefix(store.prefix)
-    return Listed(page.items, page.revision, encode_token(page.revision, last), page.remaining)
 
 
 def parse_revision(text: str) -> int:
@@ -229,7 +215,7 @@ def parse_revision(text: str) -> int:
 
 
 def encode_token(revision: int, last: str) -> str:
-    """The token for the page behind the key ``last``."""
+    """The token for the page after the key ``last``."""
     token = {"v": _TOKEN_VERSION, "rv": revision, "start": last + "\0"}
     return base64.urlsafe_b64encode(orjson.dumps(token)).rstrip(b"=").decode()
 

@@ -1,4 +1,4 @@
-"""Which objects a client may see, as lists and watches need to know it. Who decides that is not their business."""
+"""The port by which lists and watches learn which objects a client may see. ``authz`` implements it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Protocol
 
 
 class ObjectFilter(Protocol):
-    """What one client may see of one resource, now and whenever that changes."""
+    """The objects of one resource that one client may see, now and after each change of rights."""
 
     def names(self) -> frozenset[str] | None:
-        """The objects that the client may see by now; None: all of them."""
+        """The names of the objects that the client may see now; None: all."""
         ...
 
     @property
     def changed_at(self) -> int:
-        """The storage revision of the last change of the client's rights: before it, names may have been others."""
+        """The storage revision of the last change of the client's rights: before it, the names may have been others."""
         ...
 
     @property
     def granted_at(self) -> int:
-        """The storage revision of the newest right of the client: before it, it may have seen fewer objects."""
+        """The storage revision of the client's newest right: before it, the client may have seen fewer objects."""
         ...
 
     async def caught_up(self, revision: int) -> None:
@@ -28,12 +28,12 @@ class ObjectFilter(Protocol):
         ...
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Calls the listener whenever names may have become others. Returns what ends that."""
+        """Calls the listener whenever the names may have changed. Returns a function that ends that."""
         ...
 
 
 class Everything:
-    """Nothing is hidden, ever."""
+    """Hides nothing."""
 
     changed_at = 0
     granted_at = 0
@@ -45,10 +45,10 @@ class Everything:
         pass
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - nothing ever changes
-        return _nothing_to_end
+        return _do_nothing
 
 
-def _nothing_to_end() -> None:
+def _do_nothing() -> None:
     pass
 
 

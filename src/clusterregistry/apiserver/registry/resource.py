@@ -1,8 +1,7 @@
-"""What makes a resource: its names, its versions, its verbs and its strategy.
+"""The definition of a resource: its names, versions, verbs and strategy.
 
-A resource is described once, in a file of its own, and listed by its product. Types, conversion and the
-stored version are separate: objects are stored in ``storage_version`` and each served version says
-how it converts to and from it.
+A product lists its resources. Objects are stored in ``storage_version``; each served version has the conversion to and
+from it.
 """
 
 from __future__ import annotations
@@ -32,11 +31,9 @@ def same(obj: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of ``kubectl get``. ``cell`` reads its value from an object, None when it has none.
+    """A column of ``kubectl get``. ``cell`` reads its value from an object without managed fields; None: no value.
 
-    It is not shown managed fields.
-
-    Where ``is_age``, its cell is an RFC 3339 time and shown as an age. A kind has one such column at most.
+    With ``is_age`` the value is an RFC 3339 time that is shown as an age. A kind has one such column at most.
     """
 
     name: str
@@ -56,15 +53,15 @@ class Version:
     schema: ObjectSchema
     columns: Sequence[Column] = ()
     decode: Decode | None = None
-    """Brings what a client sent into the form of the kind, in place; gives the paths of what is unknown.
+    """Brings an object from a client into the form of the kind, in place; returns the paths of unknown fields.
 
-    Raises ShapeError. None: what the schema does not know is pruned, and the strategy validates the types.
+    Raises ShapeError. None: unknown fields are pruned by the schema, and the strategy validates the types.
     """
     to_storage: Convert = same
     from_storage: Convert = same
 
     age_at: int | None = field(init=False)
-    """Which of the columns is the age, if one is."""
+    """The position of the age among the columns, if there is one."""
 
     def __post_init__(self) -> None:
         ages = [at for at, column in enumerate(self.columns) if column.is_age]
@@ -75,7 +72,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A kind that is served, root-scoped, and what can be done with it. The first version is the preferred one."""
+    """A served, cluster-scoped kind and its verbs. The first version is the preferred one."""
 
     group: str
     kind: str
@@ -105,7 +102,7 @@ class Definition:
 
     @property
     def is_stored(self) -> bool:
-        """Whether there are objects of it; else it is a question that is answered when it is asked."""
+        """Whether objects of it are stored; a review is not."""
         return False
 
     @property
@@ -129,7 +126,7 @@ class Resource(Definition):
     default_roles: Sequence[str] = ("admin", "edit", "view")
     """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
     read_your_writes: bool = False
-    """Whether a write is answered only once this server has seen it, on any storage: for what it acts on itself."""
+    """Whether a write is answered only after its event has arrived, for objects that the server itself acts on."""
 
     @property
     def is_stored(self) -> bool:

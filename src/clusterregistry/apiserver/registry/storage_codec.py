@@ -1,7 +1,7 @@
-"""What storage holds of one resource, read: each value is looked at once, before anything relies on it.
+"""Validates each stored value once, when the cache reads it.
 
-Other programs can write to etcd, and a disk can turn a bit. Lists are joined from stored bytes and metadata is cut out
-of them (``storage.revisions``, ``objects``), so one value of another form would break every answer it is part of.
+Other programs can write to etcd, and a disk can flip a bit. Lists are joined from stored bytes and metadata is cut out
+of them (``storage.object_bytes``), so one value of another form would break every response that contains it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
 Object = dict[str, Any]
 
 _ALWAYS_SET = ("uid", "creationTimestamp")
-"""What the server sets in every object that it stores."""
+"""The fields that the server sets in every object that it stores."""
 
 
-class _Unreadable(Exception):  # noqa: N818 - what is wrong with a value
+class _Unreadable(Exception):  # noqa: N818 - the message says what is wrong with a value
     pass
 
 
 class StorageCodec:
-    """Reads the values of one resource."""
+    """Decodes the values of one resource."""
 
     def __init__(self, resource: Resource, structural: Structural) -> None:
         """``structural`` is that of the storage version."""
@@ -45,14 +45,14 @@ class StorageCodec:
     def decode(self, kv: KeyValue) -> KeyValue:
         """A stored object as it is served. Raises CorruptObject.
 
-        A good object in another form than ours (other spaces, another order of keys) is brought into ours, and what
-        the schema does not know is dropped, as kube-apiserver does when it reads.
+        A valid object in another form (other spaces, another order of keys) is encoded anew, and fields that the schema
+        does not have are dropped, as kube-apiserver does when it reads.
         """
         try:
             stored = to_stored(self._read(kv))
         except _Unreadable as error:
             raise CorruptObject(kv.key, revision=kv.revision, reason=str(error)) from None
-        except Exception as error:  # noqa: BLE001 - whatever a foreign value does to us, it is one value
+        except Exception as error:  # noqa: BLE001 - whatever error a foreign value leads to, it concerns one value
             raise CorruptObject(kv.key, revision=kv.revision, reason=f"it is no object: {error!r}"[:200]) from None
         return presented(kv if stored == kv.value else KeyValue(kv.key, stored, kv.revision))
 
@@ -71,21 +71,21 @@ class StorageCodec:
             if field not in metadata:
                 raise _Unreadable(f"its metadata has no {field}")
         if "}" in metadata["uid"] or ("labels" in metadata and orjson.dumps(metadata["labels"]).count(b"}") > 1):
-            # Where metadata and labels end is found by the next brace.
+            # ``object_bytes`` finds the end of metadata and labels by the next brace.
             raise _Unreadable("its uid or its labels have braces")
         if "managedFields" in metadata:
-            _mend_managed_fields(metadata)
+            _drop_malformed_managed_fields(metadata)
         return obj
 
     def _tidy(self, obj: Object) -> None:
-        """Drops what the kind does not have. Raises ShapeError and _Unreadable for what has another type."""
+        """Drops fields that the kind does not have. Raises ShapeError and _Unreadable for values of another type."""
         if self._decode is not None:
             self._decode(obj)
         elif not self._structural.is_tidy(obj):
             self._structural.rename_old_spellings(obj)
             self._structural.prune(obj)
             for error in self._structural.validate(obj):
-                # Other rules may have been added since it was written: an object that breaks them is served.
+                # Validation may have become stricter since it was written: such an object is served.
                 if error.reason == TYPE_INVALID:
                     raise _Unreadable(_cut(error))
 
@@ -94,12 +94,12 @@ def _check_name(name: str, *, wanted: str) -> None:
     if name != wanted:
         raise _Unreadable(f"it has the name {shown(_cut(name))}, which is not that of its key")
     wrong = path_segment_errors(name) if name else ("may not be empty",)
-    if wrong:  # in a list it would be of no use to clients, and pages could not go on behind it
+    if wrong:  # clients could not use it, and a list could not continue after it
         raise _Unreadable(f"no request can name it: its name {wrong[0]}. Its key has to be removed from the storage")
 
 
-def _mend_managed_fields(metadata: Object) -> None:
-    """Every write relies on them. Entries that cannot be understood count as none, as in kube-apiserver."""
+def _drop_malformed_managed_fields(metadata: Object) -> None:
+    """Drops managed fields that cannot be decoded, as kube-apiserver does: every write relies on them."""
     try:
         metadata["managedFields"] = managed_fields.from_client(metadata["managedFields"])
     except managed_fields.MalformedEntryError:
@@ -117,5 +117,5 @@ def _json_object(value: bytes) -> Object:
 
 
 def _cut(text: object) -> str:
-    """Whatever is stored there may be long."""
+    """Limits a stored text for a message: it may be long."""
     return str(text)[:100]

@@ -1,7 +1,7 @@
-"""What differs from one kind to the next when an object is written.
+"""The strategy of a kind: its own rules for objects that are written, as in k8s.io/apiserver.
 
-The generic ``store`` does what all kinds share (metadata, generation, finalizers, conflicts) and asks
-the strategy for the rest. Objects are wire dicts: the new one may be changed, the old one never.
+``store`` and ``object_rules`` do what all kinds share (metadata, generation, finalizers, conflicts). Objects are wire
+dicts: the new one may be changed, the old one never.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from clusterregistry.apiserver.authn.user import User
 Object = dict[str, Any]
 
 Admit = Callable[[Object, Object | None], Awaitable[None]]
-"""Takes the wanted object and the present one (None: there is none), and raises what the writer is refused with."""
+"""Takes the new object and the stored one (None: there is none). Raises APIError to refuse the write."""
 
 
 class Admission(Protocol):
-    """The rules of one kind."""
+    """Decides whether a user may write an object with this content, for kinds where that depends on the object."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:
-        """Raises 403, 404, 503 and 504. ``name`` is that in the path, empty in a request to the collection."""
+        """Raises 403, 404, 503 and 504. ``name`` is the one in the path, empty in a request to the collection."""
 
 
 class Strategy(Protocol):
@@ -38,13 +38,13 @@ class Strategy(Protocol):
 
     @property
     def reset_fields(self) -> frozenset[str]:
-        """The top-level fields that writes through this endpoint do not reach: nobody owns them by such a write."""
+        """The top-level fields that a write through this endpoint does not change: it does not own them either."""
 
     def prepare_for_create(self, obj: Object) -> None:
-        """Sets what the server decides, drops what a client may not set (such as status)."""
+        """Sets the fields that the server decides, drops those that a client may not set (such as status)."""
 
     def prepare_for_update(self, obj: Object, old: Object) -> None:
-        """The same for an update: what this endpoint may not change is taken from ``old``."""
+        """The same for an update: fields that this endpoint may not change are taken from ``old``."""
 
     def validate(self, obj: Object) -> list[FieldError]:
         """Everything that is wrong with a new object, its metadata aside."""
@@ -53,4 +53,4 @@ class Strategy(Protocol):
         """Everything that is wrong with a changed object, its metadata aside."""
 
     def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
-        """What the caller should know though it is accepted."""
+        """Warnings for the client, though the object is accepted."""

@@ -1,7 +1,7 @@
-"""Unique ids for objects and requests: random UUIDs, made from randomness that is fetched in bulk.
+"""Unique ids for objects and requests: random UUIDs, made from random bytes that are read in bulk.
 
-A system call for each id costs more than the rest of a create's metadata: it lets go of the interpreter
-lock, and the storage's writer thread holds it for a while.
+A system call for each id costs more than the rest of a create's metadata: it releases the interpreter lock, and the
+storage's writer thread then holds it for a while.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ _ids = _random_ids()
 
 
 def new_uid() -> str:
-    """A random UUID that nobody else has. Not for several threads at once."""
+    """A new random UUID. Not thread-safe."""
     return next(_ids)

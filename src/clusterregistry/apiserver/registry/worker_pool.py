@@ -1,7 +1,7 @@
-"""Long work on large objects, beside the loop.
+"""A thread pool for work on large objects, and a fair limit on large requests.
 
-A body of three megabytes can take a second of Python. In a thread the interpreter changes every five milliseconds
-between that and all other requests. What runs there must be pure: it may use nothing that the loop changes.
+A body of three megabytes can take a second of Python. With that in a thread, the interpreter switches every five
+milliseconds between it and all other requests. The work must be pure: it may use nothing that the loop changes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from clusterregistry.apiserver.fair_queue import FairQueue
 T = TypeVar("T")
 
 LARGE = 32 * 1024
-"""Bytes of a body or an object above which it is worked on beside the loop. The worst of 32 KiB, sixteen thousand empty
-maps, takes about 50 ms; what people send of that size takes less than one."""
+"""Bytes of a body or an object above which a thread works on it.
+
+The worst of 32 KiB, sixteen thousand empty maps, takes about 50 ms; usual objects of that size take less than one.
+"""
 
 _pool = ThreadPoolExecutor(2, "worker")
-"""Few, since what is decoded can take many times the memory of the body, and more of them would not be faster."""
+"""Few threads, since a decoded body can take many times its memory, and more threads would not be faster."""
 
 
 async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
-    """What the work returns or raises. ``size`` is that of what is worked on: small work is done at once.
+    """Runs work on ``size`` bytes, in a thread if that is large. Returns or raises what the work does.
 
-    Work whose request was given up is done to its end once it has begun.
+    Work that has begun goes on to its end if the request is cancelled.
     """
     if size <= LARGE:
         return work()
@@ -35,8 +37,8 @@ async def run_in_worker(work: Callable[[], T], *, size: int) -> T:
 
 
 LARGE_REQUESTS = FairQueue(3, patience=None, max_waiting=math.inf, max_waiting_per_user=math.inf)
-"""Slots for large requests of this process, from when their bodies are decoded to when they are answered.
+"""Slots for large requests of this process, from the decoding of their bodies to their responses.
 
-Two are worked on, and one waits for its storage or its authorizer. What a body of three megabytes is decoded to can
-take eighty; requests that wait have their bodies only.
+Two requests are in the threads, and one waits for storage or authorizer. A body of three megabytes can take eighty when
+it is decoded; requests that wait have their bodies only.
 """

@@ -1,5 +1,5 @@
-"""Reviews: questions that are created as objects are, answered at once, and never stored.
+"""Reviews: objects that are created, answered at once and never stored (TokenReview, SubjectAccessReview and others).
 
-A port (``interface``) and one kind a file. A review decides nothing itself: it asks authentication or authorization
-and puts what they say into the words of the API. It knows neither storage nor HTTP.
+``interface`` is the port. A review decides nothing itself: it calls authentication or authorization and returns the
+result as an API object. It knows neither storage nor HTTP.
 """

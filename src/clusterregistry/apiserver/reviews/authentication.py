@@ -15,7 +15,7 @@ from clusterregistry.apiserver.reviews.interface import Object, answered, defini
 
 
 class SelfSubjectReviews:
-    """``now`` is the time on the wire."""
+    """Answers who the user is. ``now`` is the current time in the format of the API."""
 
     definition = definition(group=GROUP, version=VERSION, kind="SelfSubjectReview", schema=SELF_SUBJECT_REVIEW)
 
@@ -23,7 +23,7 @@ class SelfSubjectReviews:
         self._now = now
 
     def validate(self, question: Object) -> None:
-        """Nothing is asked but who one is."""
+        """Accepts everything: the review has no spec."""
 
     async def answer(self, question: Object, user: User) -> Object:
         return {
@@ -38,18 +38,17 @@ _REFUSED = {"user": {}, "error": "invalid bearer token"}
 
 
 class TokenSource(Protocol):
-    """Somebody who knows tokens."""
+    """An authenticator of bearer tokens."""
 
     def user_of(self, token: str) -> Outcome | Awaitable[Outcome]:
-        """The user of a token, or None for a token unknown here."""
+        """The user of a token; None for an unknown token."""
         ...
 
 
 class TokenReviews:
-    """Asks the sources in turn. ``audiences`` are those for whom the tokens of this server are meant.
+    """Authenticates a token by the first source that knows it. ``audiences`` are those of this server's tokens.
 
-    As in kube-apiserver our tokens say nothing of an audience themselves: whoever asks for other ones is told that
-    the token is not good.
+    As in kube-apiserver our tokens name no audience themselves: for any other audience the token is not authenticated.
     """
 
     definition = definition(group=GROUP, version=VERSION, kind="TokenReview", schema=TOKEN_REVIEW)
@@ -62,7 +61,7 @@ class TokenReviews:
         if not question.get("spec", {}).get("token"):
             raise errors.bad_request("token is required for TokenReview in authentication")
 
-    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - whoever may ask, may ask for all
+    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - not limited to tokens of the user
         return answered(question, await self._status(question["spec"]))
 
     async def _status(self, spec: Object) -> Object:

@@ -34,7 +34,7 @@ _OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 
 
 async def access_status(authorizer: Authorizer, spec: Object, user: User) -> Object:
-    """What the authorizer says of a user and a valid spec."""
+    """The status of an access review: the decision for a user and a valid spec."""
     decision = await decided(authorizer, _attributes(spec, user))
     status: Object = {"allowed": decision.allowed}
     if decision.verdict is Verdict.DENY:
@@ -47,7 +47,7 @@ async def access_status(authorizer: Authorizer, spec: Object, user: User) -> Obj
 
 
 def check(question: Object, found: list[FieldError]) -> None:
-    """Refuses a question with mistakes in its spec or with metadata. Raises 422, of no kind, as kube-apiserver does."""
+    """Refuses a review with errors in its spec or with metadata. Raises 422, of no kind, as kube-apiserver does."""
     found = found + validate_metadata(question["metadata"])
     if found:
         raise errors.invalid(group=GROUP, kind="", name="", errors=found)
@@ -72,7 +72,7 @@ def _attributes(spec: Object, user: User) -> Attributes:
 
 
 def _ignored_selectors(attributes: Object) -> list[str]:
-    """Which selectors make no sense. None of our authorizers looks at selectors; a wrong one is told all the same."""
+    """The errors of invalid selectors. None of our authorizers uses selectors, but invalid ones are reported."""
     found = []
     for name, count in (("fieldSelector", _bad_field_parts), ("labelSelector", _bad_label_parts)):
         selector = attributes.get(name)
@@ -83,7 +83,7 @@ def _ignored_selectors(attributes: Object) -> list[str]:
 
 
 def _bad_field_parts(selector: Object) -> int:
-    """Field selectors know equality with one value only."""
+    """Field selectors support equality with one value only."""
     if "rawSelector" in selector:
         return _fails(lambda: parse_field_selector(selector["rawSelector"], supported=None))
     return sum(
@@ -122,7 +122,7 @@ class SelfSubjectAccessReviews:
 
 
 class SelfSubjectRulesReviews:
-    """The namespace of the question must be given and changes nothing: all roles here are for all of the registry."""
+    """Lists the rules of the user. The namespace is required and has no effect: all roles are cluster roles."""
 
     definition = definition(
         group=GROUP, version=VERSION, kind="SelfSubjectRulesReview", schema=SELF_SUBJECT_RULES_REVIEW
@@ -136,7 +136,7 @@ class SelfSubjectRulesReviews:
             raise errors.bad_request("no namespace on request")
 
     async def answer(self, question: Object, user: User) -> Object:
-        # As kube-apiserver does: nothing of the question is repeated.
+        # As in kube-apiserver the response does not repeat the spec.
         return answered({**question, "metadata": {}, "spec": {}}, _status(self._rules.rules_of(user)))
 
 
@@ -169,13 +169,13 @@ class SubjectAccessReviews:
     def validate(self, question: Object) -> None:
         check(question, validate_access(question.get("spec", {})))
 
-    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - whoever may ask, may ask for all
+    async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - not limited to the user itself
         spec = question.get("spec", {})
         return answered(question, await access_status(self._authorizer, spec, _subject(spec)))
 
 
 def _subject(spec: Object) -> User:
-    """The user of the question, in the groups that it names and in no other."""
+    """The user in the spec, with exactly the groups named there."""
     return User(
         spec.get("user", ""),
         spec.get("uid", ""),

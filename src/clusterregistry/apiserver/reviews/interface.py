@@ -1,4 +1,4 @@
-"""The port of reviews: what they are called, and how they are answered."""
+"""The port of reviews: their definition, validation and answer."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ VERBS = ("create",)
 
 
 class Review(Protocol):
-    """One kind of question."""
+    """One kind of review. ``question`` is the object that the client sent."""
 
     @property
     def definition(self) -> Definition: ...
 
     def validate(self, question: Object) -> None:
-        """Raises the API errors that tell what is wrong with the question, which is of the right kind.
+        """Raises the API errors of an invalid review, which is of the right kind.
 
-        Pure: a large question is looked at in another thread.
+        Pure: a large review is validated in another thread.
         """
         ...
 
     async def answer(self, question: Object, user: User) -> Object:
-        """What a client is answered with; ``question`` is valid and its own, ``user`` is who asks. Raises nothing."""
+        """The object to return. ``question`` is valid and may be changed, ``user`` sent it. Raises nothing."""
         ...
 
 
 def definition(*, group: str, version: str, kind: str, schema: ObjectSchema) -> Definition:
-    """A kind that can only be created, one version of it."""
+    """The definition of a kind that can only be created, in one version."""
     singular = kind.lower()
     return Definition(
         group=group,
@@ -52,7 +52,7 @@ def _conform(obj: Object) -> list[str]:
 
 
 def answered(question: Object, status: Object) -> Object:
-    """The question with its answer, in the order in which kube-apiserver writes them."""
+    """The review with its status, in kube-apiserver's order."""
     return {
         "kind": question["kind"],
         "apiVersion": question["apiVersion"],
@@ -63,7 +63,7 @@ def answered(question: Object, status: Object) -> Object:
 
 
 def user_info(user: User) -> Object:
-    """A user as the API shows one; what is empty is left out."""
+    """A user as UserInfo, without empty fields."""
     shown = {
         "username": user.name,
         "uid": user.uid,

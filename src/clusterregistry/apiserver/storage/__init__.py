@@ -1,6 +1,6 @@
-"""Where objects are kept: a revisioned key-value log, as etcd is one.
+"""Storage: a revisioned key-value store with watches, like etcd.
 
-``interface`` is the port, ``errors`` what it may raise, ``keys`` how objects are named in it. The engines
-(``sqlite``, ``etcd``) and the ``cacher`` around them all implement the port and do not know of each other.
-Nothing here knows what the bytes mean, except that ``revisions`` can put a revision into them.
+``interface`` defines the store, ``errors`` its exceptions. The engines (``sqlite``, ``etcd``) and the ``cacher`` around
+them implement the interface and do not import each other. Values are bytes; only ``object_bytes`` knows that they are
+JSON objects.
 """

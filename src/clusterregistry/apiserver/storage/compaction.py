@@ -1,4 +1,4 @@
-"""Keeping the past bounded: history is kept for a while, and never more than so much of it."""
+"""Compaction in a loop: history is kept for some time, and at most so many revisions of it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
-    """Time, so that tests can make it pass."""
+    """A clock that tests can replace."""
 
     def now(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since some moment; never decreases."""
 
     async def sleep(self, seconds: float) -> None:
-        """Returns after that long."""
+        """Returns after ``seconds``."""
 
 
 class MonotonicClock:
-    """The machine's clock that nobody sets."""
+    """The machine's monotonic clock."""
 
     def now(self) -> float:
         return time.monotonic()
@@ -35,10 +35,10 @@ class MonotonicClock:
 
 
 class Retention:
-    """Which revision to compact to: the newest that is older than an age, or too many revisions ago.
+    """Decides which revision to compact to: the newest one older than ``seconds``, or ``most_revisions`` ago.
 
-    It remembers when it saw which revision. After a restart it begins anew, so history then is kept
-    for up to that age longer, never shorter.
+    It records when it saw which revision. After a restart it starts with none, so history is kept for up to ``seconds``
+    longer, never shorter.
     """
 
     def __init__(self, *, seconds: float, most_revisions: int) -> None:
@@ -47,8 +47,8 @@ class Retention:
         self._expired = 0
 
     def observe(self, revision: int, *, now: float) -> int:
-        """Takes note of the current revision and returns the one to compact to; 0 for none yet."""
-        if self._seen and revision < self._seen[-1][1]:  # the store was restored from a backup: it begins anew
+        """Records the current revision and returns the one to compact to; 0 for none yet."""
+        if self._seen and revision < self._seen[-1][1]:  # the store was restored from a backup
             self._seen.clear()
             self._expired = 0
         self._seen.append((now, revision))
@@ -65,10 +65,10 @@ async def keep_compacting(
     retention: float = 3600.0,
     most_revisions: int = 100_000,
 ) -> None:
-    """Compacts a store for ever; end it by cancelling. Times are in seconds.
+    """Compacts a store in a loop until it is cancelled. Times are in seconds.
 
-    The limit on revisions holds up to what is written within one interval. A compaction that fails is
-    logged and made up for at the next one.
+    Within one interval more than ``most_revisions`` may be written. A compaction that fails is logged, and the next one
+    makes up for it.
     """
     policy = Retention(seconds=retention, most_revisions=most_revisions)
     compacted = 0

@@ -1,16 +1,16 @@
-"""What a store may raise; ``registry.interpreting`` is the one place that says what it means to a client.
+"""The exceptions of a store. ``registry.errors`` translates them into API errors.
 
     StorageError
-    ├── KeyExists             create of a key that is there
-    ├── KeyNotFound           update or delete of a key that is not
+    ├── KeyExists             create of a key that exists
+    ├── KeyNotFound           update or delete of a key that does not exist
     ├── RevisionConflict      the key is at another revision than the caller expected
-    ├── RevisionCompacted     history that is no longer kept
-    ├── RevisionInFuture      a revision that has not happened yet
-    ├── ValueTooLarge         a write that the engine will never take, whenever it is tried
+    ├── RevisionCompacted     the revision is no longer kept
+    ├── RevisionInFuture      the revision has not happened yet
+    ├── ValueTooLarge         a write that the engine will never accept
     ├── CorruptObject         a key whose value is not an object that this server can read
-    └── StorageUnavailable    the engine cannot answer now (full, locked, closed, out of reach)
+    └── StorageUnavailable    the engine cannot answer now (full, locked, closed, unreachable)
 
-Engine exceptions (those of ``sqlite3``, ``RpcError`` of etcd's protocol) never leave this package.
+Exceptions of an engine (``sqlite3.Error``, gRPC's ``RpcError``) never leave this package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clusterregistry.apimachinery.operator_error import OperatorError
 
 
 class StorageError(Exception):
-    """Anything a store cannot do."""
+    """Base class of all exceptions of a store."""
 
 
 class KeyExists(StorageError):
@@ -53,7 +53,7 @@ class RevisionInFuture(StorageError):
 
 
 class ValueTooLarge(StorageError):
-    """``remedy`` says what an operator can do; whoever wrote can only write less."""
+    """``remedy`` says what an operator can do. A client can only write less."""
 
     def __init__(self, key: str, *, size: int, remedy: str) -> None:
         super().__init__(f"key {key!r}: {size} bytes are more than the storage takes")
@@ -61,7 +61,7 @@ class ValueTooLarge(StorageError):
 
 
 class CorruptObject(StorageError):
-    """As kube-apiserver calls it: the key is there, and another program or a damaged disk wrote its value."""
+    """The key exists, but another program or a damaged disk wrote its value. The name is kube-apiserver's."""
 
     def __init__(self, key: str, *, revision: int, reason: str) -> None:
         super().__init__(f"what is stored under {key!r} at revision {revision} cannot be read: {reason}")
@@ -69,7 +69,7 @@ class CorruptObject(StorageError):
 
 
 class StorageUnavailable(StorageError, OperatorError):
-    """The message says why; ``remedy``, where there is one, what an operator can do."""
+    """The message gives the reason; ``remedy``, if any, what an operator can do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message, remedy=remedy)

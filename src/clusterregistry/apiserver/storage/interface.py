@@ -1,4 +1,7 @@
-"""The names of objects in a store: ``/GROUP/PLURAL/NAME``."""
+"""The storage interface: a revisioned key-value store with history and watches, like etcd.
+
+The key of an object is ``/GROUP/PLURAL/NAME``.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from msgspec import Struct
 
 
 class KeyValue(Struct, gc=False, eq=False):
-    """A key at one revision, that of its last change. Never changed, but for ``memo``.
+    """A key with its value and the revision of its last change. Immutable, except for ``memo``.
 
-    ``memo`` belongs to the layer above: what it derived from the value (labels, a table row) lives as
-    long as a cache keeps the object. It must not refer to what it belongs to.
+    ``memo`` holds what ``object_bytes`` and the table encoder derived from the value. It lives as long as a cache keeps
+    the key-value, and must not refer to the key-value.
 
-    The garbage collector does not look at these (``gc=False``), nor at events: there are as many as objects are kept,
-    none is ever part of a circle, and to look at those of some thousand writes took up to 30 ms.
+    The garbage collector does not track key-values and events (``gc=False``): there is one per cached object, none is
+    ever part of a reference cycle, and traversing those of some thousand writes took up to 30 ms.
     """
 
     key: str
@@ -24,26 +27,26 @@ class KeyValue(Struct, gc=False, eq=False):
     revision: int
     memo: Any = None
     slot: int = -1
-    """Where in the value its revision stands, if it does: see ``revisions``."""
+    """The byte offset of the resourceVersion in the value, -1 if there is none: see ``object_bytes``."""
 
     def __eq__(self, other: object) -> bool:
-        """Whatever was derived from them."""
+        """Compares key, value and revision; not ``memo``."""
         if not isinstance(other, KeyValue):
             return NotImplemented
         return (self.key, self.value, self.revision) == (other.key, other.value, other.revision)
 
     def __ne__(self, other: object) -> bool:
-        """Said too, since a Struct compares whether it is another one."""
+        """Needed because Struct defines its own."""
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]  # as for all that are compared by what they hold
+    __hash__ = None  # type: ignore[assignment]  # not hashable, like every class with its own __eq__
 
 
 @dataclass(slots=True)
 class Page:
-    """Part of a range, in the order of the keys, all as of ``revision``.
+    """Part of a range in the order of the keys, at ``revision``.
 
-    ``remaining`` counts the keys of the range behind the last item.
+    ``remaining`` counts the keys of the range after the last item.
     """
 
     items: Sequence[KeyValue]
@@ -52,7 +55,7 @@ class Page:
 
 
 class Event(Struct, gc=False):
-    """One change: created (``previous`` is None), changed, or deleted (``current`` is None)."""
+    """One change: a create (``previous`` is None), an update, or a delete (``current`` is None)."""
 
     key: str
     revision: int
@@ -61,77 +64,77 @@ class Event(Struct, gc=False):
 
 
 Sink = Callable[[Sequence[Event]], None]
-"""Takes committed events in the order of their revisions. Called on the loop; must not block or raise.
+"""Receives committed events in the order of their revisions. Called on the event loop; must not block or raise.
 
-One that raises all the same is interrupted: it has missed these events.
+A sink that raises has missed these events: its ``Interrupted`` callback is called.
 """
 
 Progressed = Callable[[int], None]
-"""Told a revision up to which there are no more events than those handed out."""
+"""Called with a revision up to which all events were delivered."""
 
 Interrupted = Callable[[], None]
-"""Told that events may have been missed: who keeps a copy has to read everything anew."""
+"""Called when events may have been missed: a subscriber with a copy has to read everything again."""
 
 
 class Subscription(Protocol):
-    """An open watch."""
+    """A registered sink."""
 
     def close(self) -> None:
-        """Ends the watch; the sink is not called again. Idempotent."""
+        """Ends the subscription; the sink is not called again. Idempotent."""
 
 
 class Storage(Protocol):
-    """One engine, or the cache around one."""
+    """A storage engine, or the cache around one."""
 
     @property
     def sole_writer(self) -> bool:
-        """Whether nobody else writes to this store: when it knows a revision, ``revision`` is the current one."""
+        """True if no other process writes to this store. ``revision`` then is the current revision."""
 
     @property
     def revision(self) -> int:
-        """The newest revision that this store has seen committed."""
+        """The newest committed revision that this store has seen. It may lag behind, unless ``sole_writer`` is true."""
 
     async def current_revision(self) -> int:
-        """The newest committed revision of the whole store, at or after the moment of the call."""
+        """The newest committed revision of the whole store at the time of the call, or a later one."""
 
     def known_revision(self) -> int | None:
-        """A revision that has all that is committed at the call, if one is known without asking. Never raises."""
+        """A revision that includes everything committed now; None if finding it takes I/O. Never raises."""
 
     async def wait_for(self, revision: int) -> None:
-        """Returns once ``revision`` is seen. Raises RevisionInFuture when it does not come in a few seconds."""
+        """Returns once ``revision`` is seen. Raises RevisionInFuture after a few seconds."""
 
     def get_cached(self, key: str) -> KeyValue | None:
-        """The key as of now, if that is known without waiting; None says nothing, and ``get`` knows. Never raises."""
+        """The current key-value if it is in memory and certainly current; None: call ``get``. Never raises."""
 
     def get_stale(self, key: str) -> KeyValue | None:
-        """The key as this store remembers it, which may be old by now; None says nothing. Never raises."""
+        """The key-value in memory, which may be outdated; None if there is none in memory. Never raises."""
 
     async def get(self, key: str) -> KeyValue | None:
-        """The key as of now; None when it does not exist."""
+        """The current key-value; None if the key does not exist."""
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
-        """The keys with a prefix, as of ``revision`` (0: now), behind ``after``, at most ``limit`` (0: all).
+        """The keys with a prefix at ``revision`` (0: now) that sort after ``after``, at most ``limit`` (0: all).
 
         Raises RevisionCompacted or RevisionInFuture.
         """
 
     async def create(self, key: str, value: bytes) -> int:
-        """Adds a key and returns its revision, once durable. Raises KeyExists."""
+        """Creates a key and returns its revision once it is durable. Raises KeyExists."""
 
     async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
         """Replaces the value if the key is at revision ``expected``. Raises KeyNotFound, RevisionConflict.
 
-        Who has the key at that revision, as this store told it, may say so (``known``): the store then need not read it
-        to tell of the change. It counts for nothing else, and at another revision for nothing at all.
+        ``known`` is the key-value at that revision, if the caller got it from this store: it saves a read for the
+        event's ``previous``. A key-value at another revision is ignored.
         """
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
-        """Removes the key if it is at revision ``expected``. ``known`` as for ``update``. Raises what that raises."""
+        """Deletes the key if it is at revision ``expected``. ``known`` and exceptions as for ``update``."""
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
-        """The events with a revision above ``after``, up to ``revision``: the oldest ``limit`` (0: all) of them.
+        """The events after revision ``after`` up to ``revision``: the oldest ``limit`` (0: all) of them.
 
-        All of a revision or nothing: where others have changed several keys in one, there can be more than ``limit``.
+        Always whole revisions: where one revision changed several keys, there can be more events than ``limit``.
         Raises RevisionCompacted.
         """
 
@@ -143,25 +146,25 @@ class Storage(Protocol):
         progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        """Feeds the sink every event committed from now on.
+        """Calls the sink with every event committed from now on.
 
-        The ``sole_writer`` of a store does so before the write that made it returns, others soon after. They also
-        tell of revisions without an event here (``progressed``), and of a gap that they could not bridge.
+        If ``sole_writer`` is true, the sink is called before the write returns, otherwise soon after. A store with
+        other writers also reports revisions without an event (``progressed``) and gaps (``interrupted``).
         """
 
     def count(self, prefix: str) -> int:
-        """How many keys with a prefix there are, as far as this store has seen; for metrics."""
+        """The number of keys with a prefix that this store has seen; for metrics."""
 
     def problem(self) -> str:
-        """Why writes cannot be taken now, for a person; empty when they can. Never blocks."""
+        """Why writes fail now, for an operator; empty when they succeed. Never blocks."""
 
     async def compact(self, revision: int) -> None:
-        """Forgets what was superseded at or before ``revision``; that revision itself stays readable."""
+        """Removes what was superseded at or before ``revision``; that revision itself stays readable."""
 
     async def close(self) -> None:
-        """Finishes the writes under way and frees everything. Idempotent."""
+        """Finishes the writes in flight and frees all resources. Idempotent."""
 
 
 def prefix_of(group: str, plural: str) -> str:
-    """The prefix that all objects of a resource share."""
+    """The prefix of all keys of a resource."""
     return f"/{group}/{plural}/"

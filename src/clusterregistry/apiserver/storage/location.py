@@ -1,7 +1,7 @@
-"""Places where a store can be, as a person writes them: ``sqlite:FILE``, ``etcd:HOST:PORT,...``.
+"""The locations of stores as an operator writes them: ``sqlite:FILE``, ``etcd:HOST:PORT,...``.
 
-The one place that knows an engine by its name. Engines are imported when they are asked for: who moves from one file to
-another need not have what etcd takes.
+The only module that knows the engines by name. An engine is imported when a location needs it: copying from one SQLite
+file to another does not load etcd's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.interface import Storage
 
 DATABASE = "registry.db"
-"""The name of the server's own file, in its data directory."""
+"""The name of the server's database in its data directory."""
 
 _SHAPES = "write sqlite:FILE or etcd:HOST:PORT,HOST:PORT"
 _ETCD_PORT = 2379
@@ -32,13 +32,13 @@ class SQLiteLocation:
 
 @dataclass(frozen=True, slots=True)
 class EtcdLocation:
-    """The keys under a prefix of an etcd."""
+    """The keys under a prefix of an etcd cluster."""
 
     settings: EtcdSettings
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The members as URLs, as ``--etcd-servers`` takes them."""
+        """The members as URLs, in the form of ``--etcd-servers``."""
         scheme = "https" if self.settings.tls else "http"
         return tuple(f"{scheme}://{endpoint}" for endpoint in self.settings.endpoints)
 
@@ -50,7 +50,7 @@ Location = SQLiteLocation | EtcdLocation
 
 
 def parse(text: str) -> Location:
-    """The location that a text names. Raises ValueError with a message for people."""
+    """Parses a location. Raises ValueError with a message for the operator."""
     engine, colon, rest = text.partition(":")
     if not colon or engine not in {"sqlite", "etcd"}:
         raise ValueError(f'"{text}" is not a place: {_SHAPES}')
@@ -60,16 +60,12 @@ def parse(text: str) -> Location:
 
 
 async def open_location(location: Location) -> Storage:
-    """The store at a location. An SQLite file is made where there is none. Raises StorageUnavailable."""
+    """Opens the store at a location; creates an SQLite file if there is none. Raises StorageUnavailable."""
     if isinstance(location, SQLiteLocation):
         from clusterregistry.apiserver.storage.sqlite import SQLiteStorage  # noqa: PLC0415
 
         return await SQLiteStorage.open(location.path)
-    return await _open_etcd(location)
-
-
-async def _open_etcd(location: EtcdLocation) -> Storage:
-    from clusterregistry.apiserver.storage.etcd.store import EtcdStorage  # noqa: PLC0415 - it takes its time
+    from clusterregistry.apiserver.storage.etcd.store import EtcdStorage  # noqa: PLC0415 - takes time to import
 
     return await EtcdStorage.open(location.settings)
 

@@ -1,7 +1,29 @@
-"""Objects as the cache holds them, and what is derived from them.
+"""All surgery on the stored bytes of objects: the resourceVersion slot, the metadata span, labels, and their memo.
 
-A ``KeyValue`` is one object at one revision, as it is served (``storage.revisions``). What selectors look at is derived
-from it once and kept in its ``memo``; the whole object is decoded only where somebody needs it and is the caller's own.
+Objects are stored and cached as JSON bytes and mostly served without being decoded. A stored value and the served value
+differ in one place, the slot:
+
+    stored   {"apiVersion":...,"metadata":{...,"name":"a",<newline>"uid":"..."},"spec":...}
+    served   {"apiVersion":...,"metadata":{...,"name":"a","resourceVersion":"42","uid":"..."},"spec":...}
+
+Invariants, which ``to_stored`` establishes, ``registry.storage_codec`` checks for values that others wrote, and
+tests/apiserver/storage/test_object_bytes.py tests:
+
+1. The keys of the object and of its metadata are sorted. Of the keys that metadata may have, ``uid`` sorts last and
+   ``resourceVersion`` just before it. ``metadata.uid`` is always set.
+2. A stored value holds exactly one newline, the slot. JSON escapes newlines in strings.
+3. ``KeyValue.slot`` of a served value is the offset of the slot. The resourceVersion begins there, unless the revision
+   is 0, which stands for an object that is not stored.
+4. No property that sorts before ``metadata`` holds an object named ``metadata``; after the slot, the metadata holds
+   only the resourceVersion and a uid without braces. So the metadata begins at the first ``"metadata":{`` and ends at
+   the first brace after the slot.
+5. Keys and values of labels have no braces. Before ``labels`` the metadata holds only strings, in which quotes are
+   escaped, and strings in ``annotations``; ``managedFields``, which may hold anything, follows ``labels`` and is
+   followed by ``name``. No array that a ``name`` follows lies between ``managedFields`` and the slot.
+
+``KeyValue.memo`` keeps what was derived from a served value: a ``Memo``, or a subclass with more fields that another
+module puts in its place (``endpoints.table``). One object per key-value takes the least memory, and most of the cost of
+a long list is memory access.
 """
 
 from __future__ import annotations
@@ -14,150 +36,74 @@ from msgspec import Struct
 
 from clusterregistry.apiserver.storage.interface import KeyValue
 
+Object = dict[str, Any]
+
 _SLOT = b"\n"
-_FILLING = b'"resourceVersion":"%d",'
+_RESOURCE_VERSION = b'"resourceVersion":"%d",'
 _METADATA = b'"metadata":{'
-_OPENING = len(_METADATA) - 1
+_METADATA_BRACE = len(_METADATA) - 1
+_LABELS = b'"labels":{'
+_MANAGED_FIELDS = b'"managedFields":['
+_AFTER_MANAGED_FIELDS = b'],"name":'
+_NO_LABELS: Mapping[str, str] = {}
 
 
-def to_stored(obj: dict[str, Any]) -> bytes:
-    """Encodes an object with sorted keys and without its resource version. ``metadata.uid`` must be set."""
+# The resourceVersion slot
+
+
+def to_stored(obj: Object) -> bytes:
+    """Encodes an object with sorted keys and a slot for its resourceVersion. ``metadata.uid`` must be set."""
     metadata = obj["metadata"]
     if "resourceVersion" in metadata:
         metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
     encoded = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS)
-    # Of the keys that metadata may have, uid sorts last and resourceVersion just before it.
     at = encoded.rindex(b'"uid":')
     spliced = orjson.Fragment(encoded[:at] + _SLOT + encoded[at:])
     return orjson.dumps({**obj, "metadata": spliced}, option=orjson.OPT_SORT_KEYS)
 
 
 def to_served(stored: bytes, revision: int) -> bytes:
-    """The stored bytes with ``metadata.resourceVersion`` filled in; revision 0 is that of what is not stored."""
-    return stored.replace(_SLOT, _filling(revision), 1)
-
-
-def _filling(revision: int) -> bytes:
-    return _FILLING % revision if revision else b""
+    """Fills the slot of a stored value with the resourceVersion; revision 0 leaves it empty."""
+    return stored.replace(_SLOT, _resource_version(revision), 1)
 
 
 def presented(kv: KeyValue) -> KeyValue:
-    """A stored object as it is served."""
+    """The served key-value of a stored one."""
     return KeyValue(kv.key, to_served(kv.value, kv.revision), kv.revision, slot=kv.value.find(_SLOT))
 
 
 def at_revision(kv: KeyValue, revision: int) -> KeyValue:
-    """A served object under another revision."""
-    before, behind = kv.value[: kv.slot], kv.value[kv.slot + len(_filling(kv.revision)) :]
-    return KeyValue(kv.key, before + _filling(revision) + behind, revision, slot=kv.slot)
+    """A served key-value with another resourceVersion."""
+    before, behind = kv.value[: kv.slot], kv.value[kv.slot + len(_resource_version(kv.revision)) :]
+    return KeyValue(kv.key, before + _resource_version(revision) + behind, revision, slot=kv.slot)
 
 
-MetadataSpan = tuple[int, int]
-"""Where the metadata begins within served bytes, and where it ends.
-
-A plain tuple: there is one for each object, and those the garbage collector need not look at.
-"""
+def _resource_version(revision: int) -> bytes:
+    return _RESOURCE_VERSION % revision if revision else b""
 
 
-def metadata_span(kv: KeyValue) -> MetadataSpan:
-    """As objects are stored in order, their metadata can be read without decoding the rest.
-
-    No property that sorts before ``metadata`` holds another object of that name, and nothing but the revision and a
-    uid, which have no braces, lies between the slot and the end.
-    """
-    return kv.value.index(_METADATA, 0, kv.slot) + _OPENING, kv.value.index(b"}", kv.slot) + 1
-
-
-Object = dict[str, Any]
-_NO_LABELS: Mapping[str, str] = {}
-_LABELS = b'"labels":{'
-_MANAGED_FIELDS = b'"managedFields":['
-_BEHIND_MANAGED_FIELDS = b'],"name":'
-
-
-class Memo(Struct, gc=False):
-    """What is kept with an object in the cache, once somebody asked for it: where its metadata is, and its labels.
-
-    Who keeps more puts a memo of its own in its place (the tables do): one object for each is the least memory, and
-    what a list of many costs is for the most part looking for its objects in memory.
-    """
-
-    start: int
-    end: int
-    labels: Mapping[str, str] | None = None
-
-
-def size_of(items: Sequence[KeyValue]) -> int:
-    """How many bytes these are in all."""
-    return sum([len(kv.value) for kv in items])
-
-
-def metadata_of(items: Sequence[KeyValue]) -> list[bytes]:
-    """The JSON of each object's metadata."""
-    return [kv.value[memo.start : memo.end] for kv in items for memo in (kv.memo or memo_of(kv),)]
-
-
-def metadata_size(items: Sequence[KeyValue]) -> int:
-    """How many bytes ``metadata_of`` makes of these in all."""
-    return sum([memo.end - memo.start for kv in items for memo in (kv.memo or memo_of(kv),)])
+# Whole objects
 
 
 def decoded(kv: KeyValue) -> Object:
-    """The object as a fresh dict."""
+    """The object as a new dict, which belongs to the caller."""
     obj: Object = orjson.loads(kv.value)
     return obj
 
 
 def decoded_to_read(kv: KeyValue) -> Object:
-    """The object as a fresh dict but for its managed fields, of which most of the metadata consists.
-
-    In the order of stored metadata the name follows them. Before them there are but strings, in which quotes are
-    escaped, and no array that a name follows lies between them and the slot.
-    """
+    """The object as a new dict without managedFields, which are most of the metadata."""
     value = kv.value
     at = value.find(_MANAGED_FIELDS, (kv.memo or memo_of(kv)).start, kv.slot)
     if at >= 0:
-        value = value[:at] + value[value.rindex(_BEHIND_MANAGED_FIELDS, at, kv.slot) + len(b"],") :]
+        value = value[:at] + value[value.rindex(_AFTER_MANAGED_FIELDS, at, kv.slot) + len(b"],") :]
     obj: Object = orjson.loads(value)
     return obj
 
 
-def memo_of(kv: KeyValue) -> Memo:
-    """What is kept with an object. Who asks for many may see for themselves that they have one: ``kv.memo or ...``."""
-    memo: Memo | None = kv.memo
-    if memo is None:
-        memo = kv.memo = Memo(*metadata_span(kv))
-    return memo
-
-
-def labels_of(kv: KeyValue) -> Mapping[str, str]:
-    memo = memo_of(kv)
-    if memo.labels is None:
-        memo.labels = _labels_in(kv, memo.start)
-    return memo.labels
-
-
-def read_labels(kv: KeyValue) -> Mapping[str, str]:
-    """The same for who looks at them once: nothing is kept."""
-    memo: Memo | None = kv.memo
-    if memo is not None and memo.labels is not None:
-        return memo.labels
-    return _labels_in(kv, metadata_span(kv)[0])
-
-
-def _labels_in(kv: KeyValue, start: int) -> Mapping[str, str]:
-    """The labels, decoded from where they stand: with the rest of the metadata it takes five times as long.
-
-    Stored metadata is in order: before the labels there are but strings, in which quotes are escaped, behind them
-    managed fields, which may be of any form. Keys and values of labels have no braces.
-    """
-    value = kv.value
-    at = value.find(_LABELS, start, kv.slot)
-    if at < 0 or value.find(_MANAGED_FIELDS, start, at) >= 0:
-        return _NO_LABELS
-    at += len(_LABELS) - 1
-    labels: Mapping[str, str] = orjson.loads(value[at : value.index(b"}", at) + 1])
-    return labels
+def size_of(items: Sequence[KeyValue]) -> int:
+    """The total size of the values in bytes."""
+    return sum([len(kv.value) for kv in items])
 
 
 def name_of(kv: KeyValue) -> str:
@@ -166,3 +112,64 @@ def name_of(kv: KeyValue) -> str:
 
 def name_of_key(key: str) -> str:
     return key.rpartition("/")[2]
+
+
+# Metadata and labels, and the memo that keeps where they are
+
+
+class Memo(Struct, gc=False):
+    """The offsets of the metadata in a served value, and the labels once they were read."""
+
+    start: int
+    end: int
+    labels: Mapping[str, str] | None = None
+
+
+def memo_of(kv: KeyValue) -> Memo:
+    """Returns the memo, creating it on first use. Loops over many write ``kv.memo or ...``, which saves the call."""
+    memo: Memo | None = kv.memo
+    if memo is None:
+        memo = kv.memo = Memo(*metadata_span(kv))
+    return memo
+
+
+def metadata_span(kv: KeyValue) -> tuple[int, int]:
+    """The offsets at which the metadata begins and ends in a served value."""
+    return kv.value.index(_METADATA, 0, kv.slot) + _METADATA_BRACE, kv.value.index(b"}", kv.slot) + 1
+
+
+def metadata_of(items: Sequence[KeyValue]) -> list[bytes]:
+    """The JSON of each object's metadata."""
+    return [kv.value[memo.start : memo.end] for kv in items for memo in (kv.memo or memo_of(kv),)]
+
+
+def metadata_size(items: Sequence[KeyValue]) -> int:
+    """The total size of ``metadata_of`` in bytes."""
+    return sum([memo.end - memo.start for kv in items for memo in (kv.memo or memo_of(kv),)])
+
+
+def labels_of(kv: KeyValue) -> Mapping[str, str]:
+    """The labels, which the memo keeps."""
+    memo = memo_of(kv)
+    if memo.labels is None:
+        memo.labels = _labels_in(kv, memo.start)
+    return memo.labels
+
+
+def read_labels(kv: KeyValue) -> Mapping[str, str]:
+    """The labels, for a single use: the memo does not keep them."""
+    memo: Memo | None = kv.memo
+    if memo is not None and memo.labels is not None:
+        return memo.labels
+    return _labels_in(kv, metadata_span(kv)[0])
+
+
+def _labels_in(kv: KeyValue, start: int) -> Mapping[str, str]:
+    """Decodes the labels alone: decoding all metadata takes five times as long."""
+    value = kv.value
+    at = value.find(_LABELS, start, kv.slot)
+    if at < 0 or value.find(_MANAGED_FIELDS, start, at) >= 0:
+        return _NO_LABELS
+    at += len(_LABELS) - 1
+    labels: Mapping[str, str] = orjson.loads(value[at : value.index(b"}", at) + 1])
+    return labels

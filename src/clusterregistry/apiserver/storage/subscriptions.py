@@ -1,4 +1,4 @@
-"""Handing committed events to those who subscribed; what every engine and the cacher have in common."""
+"""Delivery of committed events to subscribers: shared by the engines and the cacher."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _log = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """The subscribers of one store, grouped by prefix so that events are filtered once for all of a group.
+    """The subscribers of one store, grouped by prefix so that events are filtered once per group.
 
-    Subscribing and closing take constant time, and both may happen while events are handed out: who
-    subscribes then does not get the events under way, who closes gets nothing more.
+    Subscribing and closing take constant time, and both may happen during a delivery: a new subscriber does not get the
+    events being delivered, a closed one gets no more.
     """
 
     def __init__(self, prefix: str = "") -> None:
-        """``prefix`` is what the keys of all events begin with."""
+        """``prefix`` is the common prefix of the keys of all events."""
         self._prefix = prefix
         self._groups: dict[str, dict[_Subscriber, None]] = {}
-        self._round: _Round | None = None
+        self._members: _Members | None = None
 
     def subscribe(
         self,
@@ -31,51 +31,51 @@ class Subscriptions:
         progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        subscriber = _Subscriber(prefix, sink, leave=self._leave)
+        subscriber = _Subscriber(prefix, sink, on_close=self._remove)
         subscriber.progressed, subscriber.interrupted = progressed, interrupted
         self._groups.setdefault(prefix, {})[subscriber] = None
-        self._round = None
+        self._members = None
         return subscriber
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Hands the events to all subscribers of their prefixes. Whatever a sink does, the others get theirs.
+        """Delivers events to the subscribers of their prefixes. A sink that raises does not affect the others.
 
-        One that raises has missed events, and is told so.
+        It has missed events and is interrupted.
         """
-        for prefix, group in self._present().groups:
+        for prefix, group in self._current_members().groups:
             matching = events
             if prefix != self._prefix:
                 matching = [event for event in events if event.key.startswith(prefix)]
             if matching:
                 for subscriber in group:
-                    subscriber.take(matching)
+                    subscriber.deliver(matching)
 
     def progress(self, revision: int) -> None:
-        """Tells those who want to know that all events up to the revision are handed out."""
-        for progressed in self._present().progressed:
+        """Reports that all events up to the revision were delivered."""
+        for progressed in self._current_members().progressed:
             progressed(revision)
 
     def interrupt(self) -> None:
-        """Tells those who want to know that events may be missing."""
-        for _, group in self._present().groups:
+        """Reports that events may be missing."""
+        for _, group in self._current_members().groups:
             for subscriber in group:
                 subscriber.interrupt()
 
-    def _present(self) -> _Round:
-        if self._round is None:
-            self._round = _Round(self._groups)
-        return self._round
+    def _current_members(self) -> _Members:
+        if self._members is None:
+            self._members = _Members(self._groups)
+        return self._members
 
-    def _leave(self, subscriber: _Subscriber) -> None:
+    def _remove(self, subscriber: _Subscriber) -> None:
         group = self._groups.get(subscriber.prefix, {})
         group.pop(subscriber, None)
         if not group:
             self._groups.pop(subscriber.prefix, None)
-        self._round = None
+        self._members = None
 
 
-class _Round:
-    """Those who are there when something is handed out; made once for as long as they stay the same."""
+class _Members:
+    """A copy of the groups for deliveries, made once until a subscriber is added or removed."""
 
     __slots__ = ("groups", "progressed")
 
@@ -85,21 +85,21 @@ class _Round:
 
 
 class _Subscriber:
-    __slots__ = ("_leave", "_sink", "interrupted", "prefix", "progressed")
+    __slots__ = ("_on_close", "_sink", "interrupted", "prefix", "progressed")
 
-    def __init__(self, prefix: str, sink: Sink, *, leave: Callable[[_Subscriber], None]) -> None:
-        self.prefix, self._leave = prefix, leave
+    def __init__(self, prefix: str, sink: Sink, *, on_close: Callable[[_Subscriber], None]) -> None:
+        self.prefix, self._on_close = prefix, on_close
         self._sink: Sink | None = sink
         self.progressed: Progressed | None = None
         self.interrupted: Interrupted | None = None
 
-    def take(self, events: Sequence[Event]) -> None:
+    def deliver(self, events: Sequence[Event]) -> None:
         if self._sink is None:
             return
         try:
             self._sink(events)
-        except Exception:  # noqa: BLE001 - one that breaks its promise must not keep a durable write from being answered
-            _log.exception("a subscriber of %r failed; it has missed events and reads everything anew", self.prefix)
+        except Exception:  # noqa: BLE001 - a sink that raises must not keep a durable write from being acknowledged
+            _log.exception("a subscriber of %r failed; it has missed events and reads everything again", self.prefix)
             self.interrupt()
 
     def interrupt(self) -> None:
@@ -112,4 +112,4 @@ class _Subscriber:
 
     def close(self) -> None:
         self._sink = None
-        self._leave(self)
+        self._on_close(self)

@@ -1,7 +1,7 @@
-"""Moving objects from one store to another, whatever the engines.
+"""Copies objects from one store to another, between any engines.
 
-It knows stores only by their port. Keys and values arrive byte for byte, so uids, timestamps and managed fields stay;
-revisions belong to a store and do not. Nothing that the target holds is ever changed or removed.
+Keys and values are copied byte for byte, so uids, timestamps and managed fields stay; revisions belong to a store and
+change. Nothing that the target holds is ever changed or removed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from clusterregistry.apiserver.storage.errors import KeyExists
 from clusterregistry.apiserver.storage.interface import KeyValue, Storage
 
 Progress = Callable[[int, int], None]
-"""Told how many keys of how many are dealt with."""
+"""Called with the number of keys done and the total."""
 
 ALL = "/"
 """The prefix of every key."""
 
 _PAGE = 2000
 _AT_ONCE = 64
-"""Creates under way at a time: enough for an engine to commit many together."""
+"""Concurrent creates: enough for an engine to commit many together."""
 
 
 class TargetNotEmpty(Exception):  # noqa: N818 - as the errors of stores
-    """The target holds what the source does not: it is no copy that was begun before."""
+    """The target holds what the source does not: it is not an unfinished copy."""
 
     def __init__(self, *, foreign: Sequence[str], differing: Sequence[str]) -> None:
         super().__init__(f"the target has {len(foreign)} other keys, and {len(differing)} with another value")
@@ -35,15 +35,15 @@ class TargetNotEmpty(Exception):  # noqa: N818 - as the errors of stores
 
 @dataclass(slots=True, kw_only=True)
 class Copied:
-    """What became of the keys of the source."""
+    """The outcome for the keys of the source."""
 
     revision: int
-    """Of the source: the state that was copied."""
+    """The revision of the source that was copied."""
     created: int = 0
     skipped: int = 0
-    """Were there already, with the same value."""
+    """Keys that the target had with the same value."""
     differing: list[str] = field(default_factory=list)
-    """Are there with another value, which was left alone."""
+    """Keys that the target has with another value, which was not changed."""
 
     @property
     def seen(self) -> int:
@@ -51,21 +51,22 @@ class Copied:
 
 
 async def copy(source: Storage, target: Storage, *, merge: bool, progress: Progress) -> Copied:
-    """Creates in the target what the source holds at one moment. Can be repeated after a failure.
+    """Creates in the target what the source holds at one revision. Can be repeated after a failure.
 
-    What the target already holds of it is skipped. Without ``merge`` a target that holds anything else is refused with
-    TargetNotEmpty before anything is written; with it, such keys are left as they are and reported.
+    Keys that the target has with the same value are skipped. Without ``merge`` a target that holds anything else is
+    refused with TargetNotEmpty before anything is written; with it, such keys are left as they are and reported.
     """
     state = await _State.of(source)
     present = {item.key: _digest(item.value) async for page in (await _State.of(target)).pages() for item in page}
     if present and not merge:
-        await _refuse_strangers(state, present)
+        await _refuse_other_keys(state, present)
     copied = Copied(revision=state.revision)
     async for page in state.pages():
         for items in _slices(page):
             await _copy_all(items, target, present=present, copied=copied)
             progress(copied.seen, state.total)
-    _check_settled(copied, merge=merge)
+    if copied.differing and not merge:  # the target equalled the source, so another process has written there since
+        raise TargetNotEmpty(foreign=(), differing=copied.differing)
     return copied
 
 
@@ -95,7 +96,7 @@ class _State:
             items = page.items
 
 
-async def _refuse_strangers(state: _State, present: dict[str, bytes]) -> None:
+async def _refuse_other_keys(state: _State, present: dict[str, bytes]) -> None:
     foreign = dict.fromkeys(present)
     differing: list[str] = []
     async for page in state.pages():
@@ -116,7 +117,7 @@ async def _copy_all(items: Sequence[KeyValue], target: Storage, *, present: dict
         else:
             absent.append(item)
     creating = [_create(item, target, copied=copied) for item in absent]
-    # All of them come to an end before the first that failed is told: none is left behind in a store that closes.
+    # All creates finish before the first error is raised: none is left running in a store that is being closed.
     outcomes = await asyncio.gather(*creating, return_exceptions=True)
     for failure in filter(None, outcomes):
         raise failure
@@ -125,7 +126,7 @@ async def _copy_all(items: Sequence[KeyValue], target: Storage, *, present: dict
 async def _create(item: KeyValue, target: Storage, *, copied: Copied) -> None:
     try:
         await target.create(item.key, item.value)
-    except KeyExists:  # since the target was read: by somebody else, or by a try of ours whose answer was lost
+    except KeyExists:  # since the target was read: by another process, or by a create whose response was lost
         found = await target.get(item.key)
         _note(item, equal=found is not None and found.value == item.value, copied=copied)
     else:
@@ -139,16 +140,10 @@ def _note(item: KeyValue, *, equal: bool, copied: Copied) -> None:
         copied.differing.append(item.key)
 
 
-def _check_settled(copied: Copied, *, merge: bool) -> None:
-    """Without ``merge`` the target was as the source: what differs now, somebody wrote there meanwhile."""
-    if copied.differing and not merge:
-        raise TargetNotEmpty(foreign=(), differing=copied.differing)
-
-
 def _slices(items: Sequence[KeyValue]) -> list[Sequence[KeyValue]]:
     return [items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE)]
 
 
 def _digest(value: bytes) -> bytes:
-    """Stands for a value: a target with very many need not fit into memory with all of theirs."""
+    """A digest of a value: the values of a large target need not fit into memory."""
     return blake2b(value, digest_size=16).digest()

@@ -1,1 +1,1 @@
-"""Lists and watches of those who may see some objects only: one server for each file, rights that tests change."""
+"""Lists and watches of users who may see some objects only: one server for each file, rights that tests change."""

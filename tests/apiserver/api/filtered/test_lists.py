@@ -1,4 +1,4 @@
-"""Lists of those who may not list, but may get some objects by their names."""
+"""Lists of users who may not list, but may get some objects by name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver.api.clients import Answer, Client
+from tests.apiserver.api.clients import NOBODY, VIEWER, Answer, Client
 from tests.apiserver.api.in_process import InProcessClient
-from tests.apiserver.api.objects import BASE, CLUSTERS, cluster, names, path_of
-from tests.apiserver.api.rights import NOBODY, VIEWER, Rights, a_rule
-
-TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-PARTIAL = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+from tests.apiserver.api.objects import BASE, CLUSTERS, PARTIAL_LIST, TABLE, cluster, names, path_of
+from tests.apiserver.api.rbac_objects import rule
+from tests.apiserver.api.rights import Rights
 
 
 def fill(client: Client, letters: str = "abcdef") -> None:
@@ -38,7 +36,7 @@ def pages(client: Client, limit: int, **query: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_list_has_what_its_reader_may_get(client: InProcessClient, rights: Rights) -> None:
+def test_a_list_has_the_objects_that_the_user_may_get(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "b", "e", "missing")
     whole = client.get(CLUSTERS).expect(200)
@@ -47,7 +45,7 @@ def test_a_list_has_what_its_reader_may_get(client: InProcessClient, rights: Rig
 
 
 def test_a_compressed_list_has_no_more(client: InProcessClient, rights: Rights) -> None:
-    """The compressed list of those who see everything is kept, and theirs alone."""
+    """The compressed list is kept for users who may see everything, and for no others."""
     for name in "ab":
         client.post(CLUSTERS, cluster(name, name * 200_000)).expect(201)
     rights.sees("nobody", "b")
@@ -69,7 +67,7 @@ def test_a_list_may_turn_out_empty(client: InProcessClient, rights: Rights) -> N
     assert listed(client)["items"] == []
 
 
-def test_who_may_get_nothing_is_refused(client: InProcessClient, rights: Rights) -> None:
+def test_a_user_who_may_get_nothing_is_refused(client: InProcessClient, rights: Rights) -> None:
     rights.sees("nobody")
     rights.sees("viewer", "a")
     status = client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
@@ -79,20 +77,20 @@ def test_who_may_get_nothing_is_refused(client: InProcessClient, rights: Rights)
     assert names(client.get(CLUSTERS, headers=VIEWER).expect(200)) == []
 
 
-def test_who_may_get_all_that_they_can_name_is_refused(client: InProcessClient, rights: Rights) -> None:
-    rights.has("nobody", a_rule("get"))
+def test_a_user_who_may_get_every_name_is_refused(client: InProcessClient, rights: Rights) -> None:
+    rights.has("nobody", rule("get"))
     client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
 
 
-def test_who_may_list_gets_all_whatever_else_they_may(client: InProcessClient, rights: Rights) -> None:
+def test_a_user_who_may_list_gets_all(client: InProcessClient, rights: Rights) -> None:
     fill(client)
-    rights.has("nobody", a_rule("get", names=["a"]), a_rule("list"))
+    rights.has("nobody", rule("get", names=["a"]), rule("list"))
     assert names(listed(client)) == list("abcdef")
 
 
 @pytest.mark.parametrize("verb", ["list", "watch", "update", "delete", "deletecollection"])
-def test_only_the_right_to_get_makes_visible(client: InProcessClient, rights: Rights, verb: str) -> None:
-    rights.has("nobody", a_rule(verb, names=["a"]))
+def test_only_the_verb_get_makes_objects_visible(client: InProcessClient, rights: Rights, verb: str) -> None:
+    rights.has("nobody", rule(verb, names=["a"]))
     client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")
 
 
@@ -112,7 +110,7 @@ def test_other_requests_stay_refused(client: InProcessClient, rights: Rights) ->
     assert names(client.get(CLUSTERS).expect(200)) == list("abcdef")
 
 
-def test_one_name_is_listed_for_those_who_may_get_it(client: InProcessClient, rights: Rights) -> None:
+def test_one_name_is_listed_for_users_who_may_get_it(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a", "missing")
     assert names(listed(client, fieldSelector="metadata.name=a")) == ["a"]
@@ -128,7 +126,7 @@ def test_selectors_select_of_what_is_visible(client: InProcessClient, rights: Ri
     assert names(listed(client, fieldSelector="metadata.name!=c")) == ["b", "e"]
 
 
-@pytest.mark.parametrize("headers", [TABLE, PARTIAL])
+@pytest.mark.parametrize("headers", [TABLE, PARTIAL_LIST])
 def test_other_representations_have_the_same_objects(
     client: InProcessClient, rights: Rights, headers: dict[str, str]
 ) -> None:
@@ -178,7 +176,7 @@ def test_pages_stay_on_their_snapshot(client: InProcessClient, rights: Rights) -
     assert rest["metadata"]["resourceVersion"] == page["metadata"]["resourceVersion"]
 
 
-def test_a_token_gives_no_more_than_the_rights_of_now(client: InProcessClient, rights: Rights) -> None:
+def test_a_token_gives_no_more_than_the_current_rights(client: InProcessClient, rights: Rights) -> None:
     fill(client)
     rights.sees("nobody", "a", "c", "e")
     token = listed(client, limit=1)["metadata"]["continue"]
@@ -191,7 +189,7 @@ def test_a_token_gives_no_more_than_the_rights_of_now(client: InProcessClient, r
 @pytest.mark.parametrize(
     "query", [{"resourceVersion": "0"}, {"resourceVersion": "then", "resourceVersionMatch": "Exact"}]
 )
-def test_versions_work_as_ever(client: InProcessClient, rights: Rights, query: dict[str, str]) -> None:
+def test_resource_versions_apply(client: InProcessClient, rights: Rights, query: dict[str, str]) -> None:
     fill(client)
     rights.sees("nobody", "a", "c")
     version = client.get(CLUSTERS).expect(200)["metadata"]["resourceVersion"]
@@ -200,7 +198,7 @@ def test_versions_work_as_ever(client: InProcessClient, rights: Rights, query: d
     assert found["metadata"]["resourceVersion"] == version
 
 
-def test_the_flag_brings_the_plain_refusal_back(serve: Callable[..., InProcessClient]) -> None:
+def test_filtered_lists_can_be_disabled(serve: Callable[..., InProcessClient]) -> None:
     client = serve("--authorization-filtered-lists=false")
     Rights(client.server).sees("nobody", "a")
     client.get(CLUSTERS, headers=NOBODY).refused(403, "Forbidden")

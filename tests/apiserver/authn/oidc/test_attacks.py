@@ -1,4 +1,4 @@
-"""Tokens that somebody made up, and one that differs from a good one in a single thing."""
+"""Forged tokens, and tokens that differ from a valid one in a single thing."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ async def test_another_algorithm_in_the_header_is_refused(algorithm: Any) -> Non
     assert await refused(party, with_header(party.token(), alg=algorithm, kid="one"))
 
 
-async def test_half_a_character_makes_nobody() -> None:
-    """JSON can escape it; no answer, header or log could tell who that is."""
+async def test_a_lone_surrogate_is_no_user_name() -> None:
+    """JSON can escape it, but no response, header or log can encode it."""
     party = await ready(groups_claim="groups")
     assert not await refused(party, party.token(sub="jane", groups=["g"]))
     assert await refused(party, party.token(sub="\ud800"))

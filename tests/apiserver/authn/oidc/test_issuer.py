@@ -23,7 +23,7 @@ async def test_a_server_starts_without_its_issuer_and_finds_it_later(caplog: pyt
     party.published.failing = True
     token = party.token()
     assert await party.user_of(token) is None
-    assert party.published.asked == []  # nobody's token makes it look more often
+    assert party.published.asked == []  # tokens do not make it look more often
     party.issuer.start()
     assert party.issuer._finding is not None
     await asyncio.wait_for(party.issuer._finding, 20)
@@ -105,7 +105,7 @@ async def test_strangers_cannot_make_us_fetch_again_and_again() -> None:
     assert party.published.fetches() == 3
 
 
-async def test_all_who_wait_for_new_keys_wait_for_one_fetch() -> None:
+async def test_concurrent_tokens_share_one_fetch_of_keys() -> None:
     party = await ready()
     party.published.keys.append(published(rsa_key(1), kid="two"))
     party.clock.now += 5
@@ -153,7 +153,7 @@ async def test_a_key_that_is_taken_back_ends_its_tokens() -> None:
     assert await party.user_of(token) is None
 
 
-async def test_a_token_may_be_signed_well_and_still_name_nobody() -> None:
+async def test_a_signed_token_without_a_user_is_refused() -> None:
     party = await ready()
     assert await party.user_of(party.token(sub="")) is None
     party.published.keys.append(published(rsa_key(1), kid="two"))
@@ -162,7 +162,7 @@ async def test_a_token_may_be_signed_well_and_still_name_nobody() -> None:
 
 
 async def test_the_memory_is_bounded_and_holds_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authenticator, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(authenticator, "MAX_CACHED", 8)
     party = await ready()
     for number in range(20):
         assert await party.user_of(party.token(sub=f"u{number}")) is not None

@@ -1,4 +1,4 @@
-"""A server's roles and bindings, without the server."""
+"""The roles and bindings of a server, without the server."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NOW = "2026-01-02T03:04:05Z"
 
 
 @dataclass(frozen=True)
-class Keepers:
+class Writers:
     roles: ServerWriter
     bindings: ServerWriter
 
 
 @asynccontextmanager
-async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
+async def writers(storage: Storage) -> AsyncIterator[Writers]:
     async with AsyncExitStack() as stack:
 
-        async def keeper(resource: Resource) -> ServerWriter:
+        async def writer(resource: Resource) -> ServerWriter:
             cacher = await Cacher.open(storage, interface.prefix_of(resource.group, resource.plural), present=presented)
             stack.push_async_callback(cacher.close)
             store = Store(resource, cacher, now=lambda: NOW)
@@ -42,14 +42,14 @@ async def keepers(storage: Storage) -> AsyncIterator[Keepers]:
                 store=store, field_manager=field_managers(resource, resource.versions[0], now=lambda: NOW)[""]
             )
 
-        yield Keepers(await keeper(cluster_role_resource()), await keeper(cluster_role_binding_resource()))
+        yield Writers(await writer(cluster_role_resource()), await writer(cluster_role_binding_resource()))
 
 
 @asynccontextmanager
-async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Keepers]:
-    """One server's worth of upkeep."""
+async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Writers]:
+    """The controllers of one server."""
     async with (
-        keepers(storage) as kept,
+        writers(storage) as kept,
         run_controllers(policy, roles=kept.roles, bindings=kept.bindings, defaults=DEFAULTS),
     ):
         yield kept

@@ -1,4 +1,4 @@
-"""A storage that cannot be written keeps no server from starting, and the default roles count all the same."""
+"""A server starts on a storage that cannot be written, and the default roles count all the same."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.api.rbac_objects import aggregate, role, rule
-from tests.apiserver.registry.rbac.server_writers import Keepers, keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Writers, replica, writers
 from tests.apiserver.storage.etcd_engine import eventually
 
 READY = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, path="/readyz")
 
 
 class ReadOnly:
-    """A storage that takes no writes until it is told to."""
+    """A storage whose writes are replaced while ``refuses`` is set."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
@@ -48,9 +48,7 @@ async def _hanging(*_arguments: Any, **_keywords: Any) -> int:
 
 @pytest.fixture
 async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(controller, "_AT_START", 0.2)
-    monkeypatch.setattr(controller, "_BETWEEN_ATTEMPTS", 0.01)
-    monkeypatch.setattr(controller, "_PATIENCE", 0.01)
+    monkeypatch.setattr(controller, "_RETRY_INTERVAL", 0.01)
     inner = await SQLiteStorage.open(tmp_path / "registry.db")
     yield ReadOnly(inner)
     await inner.close()
@@ -58,8 +56,9 @@ async def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("refusal", [_full, _hanging])
 async def test_a_server_starts_and_writes_the_roles_later(
-    refusal: Any, storage: ReadOnly, caplog: pytest.LogCaptureFixture
+    refusal: Any, storage: ReadOnly, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(controller, "_AT_START", 0.2)
     storage.refuses, policy = refusal, Policy()
     async with replica(storage, policy) as kept:
         assert await kept.roles.seen() == {}
@@ -71,7 +70,7 @@ async def test_a_server_starts_and_writes_the_roles_later(
         assert await kept.roles.store.storage.get(view) is not None
 
 
-async def test_what_somebody_made_of_a_default_role_counts_when_it_cannot_be_repaired(storage: ReadOnly) -> None:
+async def test_a_changed_default_role_counts_as_it_is_if_it_cannot_be_repaired(storage: ReadOnly) -> None:
     async with replica(storage, Policy()) as kept:
         await kept.roles.change("system:public-info-viewer", lambda old: {**old, "rules": None}, manager="test")
     storage.refuses, policy = _full, Policy()
@@ -96,8 +95,8 @@ async def test_aggregation_goes_on_after_a_failure(storage: ReadOnly) -> None:
         await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
 
 
-async def store_as_it_is(kept: Keepers, obj: dict[str, Any]) -> None:
-    """As another program could, and no client."""
+async def store_as_it_is(kept: Writers, obj: dict[str, Any]) -> None:
+    """Stores an object that no client could."""
     metadata = {**obj["metadata"], "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z"}
     key, storage = kept.roles.store.prefix + metadata["name"], kept.roles.store.storage
     present, value = await storage.get(key), to_stored({**obj, "metadata": metadata})
@@ -119,27 +118,27 @@ NO_VERBS = {"verbs": [], "apiGroups": ["a"], "resources": ["b"]}
         aggregate("bad", to="bad"),
     ],
 )
-async def test_a_role_that_cannot_be_put_together_costs_no_other_its_rules(
+async def test_a_role_that_cannot_be_aggregated_leaves_the_others(
     storage: ReadOnly, bad: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with keepers(storage) as kept:
+    async with writers(storage) as kept:
         await store_as_it_is(kept, bad)
         await store_as_it_is(kept, role("part", labels={"to": "bad"}) | {"rules": [NO_VERBS]})
     policy = Policy()
     async with replica(storage, policy) as kept:
         assert policy.role("view")
-        assert f"what is stored under '{kept.roles.store.prefix}bad'" in caplog.text
+        assert f"the role under '{kept.roles.store.prefix}bad'" in caplog.text
         assert "What to do" in caplog.text
         await kept.roles.create(aggregate("sum", to="sum"), manager="test")
         await kept.roles.create(role("other-part", rule("get"), labels={"to": "sum"}), manager="test")
         await eventually(lambda: bool(policy.role("sum")), seconds=30.0)
-        assert caplog.text.count(f"what is stored under '{kept.roles.store.prefix}bad'") == 1
+        assert caplog.text.count(f"the role under '{kept.roles.store.prefix}bad'") == 1
 
 
-async def test_a_default_role_that_cannot_be_repaired_keeps_no_other_from_being_written(
+async def test_a_default_role_that_cannot_be_repaired_leaves_the_others(
     storage: ReadOnly, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with keepers(storage) as kept:
+    async with writers(storage) as kept:
         await store_as_it_is(kept, role("system:discovery") | {"rules": [NO_VERBS]})
     policy = Policy()
     async with replica(storage, policy) as kept:

@@ -1,4 +1,4 @@
-"""The policy follows what is stored, and one object that it cannot take costs no other its effect."""
+"""The policy follows what is stored, and leaves out an object that it cannot read."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_i
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from tests.apiserver.api.rbac_objects import binding, role, rule
-from tests.apiserver.registry.rbac.server_writers import Keepers, keepers
+from tests.apiserver.registry.rbac.server_writers import Writers, writers
 
 JANE = User("jane", groups=("system:authenticated",))
 GET = Attributes(user=JANE, verb="get", is_resource_request=True, group="clusterregistry.k8s.io", resource="clusters")
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Keepers]:
+async def kept(tmp_path: Path) -> AsyncIterator[Writers]:
     storage = await SQLiteStorage.open(tmp_path / "registry.db")
-    async with keepers(storage) as kept:
+    async with writers(storage) as kept:
         yield kept
     await storage.close()
 
 
-async def put(kept: Keepers, obj: dict[str, Any]) -> None:
-    """Stores it as it is: not as a client could."""
+async def put(kept: Writers, obj: dict[str, Any]) -> None:
+    """Stores an object that no client could."""
     store = (kept.bindings if "roleRef" in obj else kept.roles).store
     key, value = store.prefix + obj["metadata"]["name"], to_stored({**obj, "metadata": {**obj["metadata"], "uid": "u"}})
     present = await store.storage.get(key)
@@ -49,9 +49,7 @@ BAD_ROLE = role("bad") | {"rules": 5}
 BAD_BINDING = binding("bad", "reader") | {"subjects": ["jane"]}
 
 
-async def test_bad_objects_that_are_there_are_named_and_the_others_count(
-    kept: Keepers, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_bad_objects_are_logged_and_the_others_count(kept: Writers, caplog: pytest.LogCaptureFixture) -> None:
     for obj in (BAD_ROLE, BAD_BINDING, role("reader", rule("get")), binding("reader", "reader", User="jane")):
         await put(kept, obj)
     policy = Policy()
@@ -62,7 +60,7 @@ async def test_bad_objects_that_are_there_are_named_and_the_others_count(
     end()
 
 
-async def test_an_object_that_becomes_bad_gives_nothing_any_longer(kept: Keepers) -> None:
+async def test_an_object_that_becomes_bad_grants_nothing(kept: Writers) -> None:
     policy = Policy()
     end = await run_policy_informer(policy, roles=kept.roles.store, bindings=kept.bindings.store, defaults=Defaults())
     for obj in (role("reader", rule("get")), binding("reader", "reader", User="jane")):

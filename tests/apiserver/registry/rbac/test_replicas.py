@@ -1,4 +1,4 @@
-"""Several servers on one storage keep the same roles and do not work against each other."""
+"""Several servers on one storage write the same roles and do not undo each other's writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.storage.interface import Storage
 from tests.apiserver.api.rbac_objects import aggregate, binding, role, rule
-from tests.apiserver.registry.rbac.server_writers import Keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Writers, replica
 from tests.apiserver.storage import etcd_engine
 from tests.apiserver.storage.engines import SHARED, SharedEngine, settled
 
@@ -38,7 +38,7 @@ def may(policy: Policy, path: str) -> bool:
     return policy.grants(ANONYMOUS_USER).decide(asked).allowed
 
 
-async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[tuple[Keepers, Policy, Storage]]:
+async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[tuple[Writers, Policy, Storage]]:
     stores = [await engine.open(), await engine.open_second()]
     policies = [Policy(), Policy()]
     begun = [stack.enter_async_context(replica(*each)) for each in zip(stores, policies, strict=True)]
@@ -46,7 +46,7 @@ async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[t
     return list(zip(kept, policies, stores, strict=True))
 
 
-async def test_two_that_start_at_once_make_every_default_object_once(engine: SharedEngine) -> None:
+async def test_two_servers_that_start_together_create_every_default_object_once(engine: SharedEngine) -> None:
     async with AsyncExitStack() as stack:
         for kept, policy, store in await started_at_once(engine, stack):
             await settled(store)
@@ -56,7 +56,7 @@ async def test_two_that_start_at_once_make_every_default_object_once(engine: Sha
             assert not may(policy, "/metrics")
 
 
-async def test_they_come_to_rest_on_the_same_rules(engine: SharedEngine) -> None:
+async def test_two_servers_settle_on_the_same_rules(engine: SharedEngine) -> None:
     async with AsyncExitStack() as stack:
         (one, _, store), (two, policy, _) = await started_at_once(engine, stack)
         await one.roles.create(role("part", rule("get"), labels={"to": "sum"}), manager="one")
@@ -65,11 +65,11 @@ async def test_they_come_to_rest_on_the_same_rules(engine: SharedEngine) -> None
         revision = await settled(store)
         await two.roles.create(role("other", rule("list"), labels={"to": "sum"}), manager="two")
         await eventually(lambda: len(policy.role("sum") or ()) == 2)
-        # One write made the role and one took it over. Two replicas that undid each other's would go on and on.
+        # One write creates the role and one aggregates its rules. Two replicas that undo each other's writes never end.
         assert await settled(store) - revision <= 4
 
 
-async def test_what_one_answered_the_same_one_knows(engine: SharedEngine) -> None:
+async def test_a_server_authorizes_by_its_own_writes_at_once(engine: SharedEngine) -> None:
     jane = authenticated(name="jane")
     asked = Attributes(
         user=jane, verb="get", is_resource_request=True, group="clusterregistry.k8s.io", resource="clusters"

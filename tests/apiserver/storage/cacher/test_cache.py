@@ -1,4 +1,4 @@
-"""What the cache adds to the port: memory, waiting, bounds and shared instances."""
+"""What the cache adds to the interface: memory, waiting, bounds and shared instances."""
 
 import asyncio
 import random
@@ -326,17 +326,17 @@ async def test_around_a_shared_store_a_read_waits_for_what_was_written_before_it
     assert cacher.get_cached("/a") is None  # another replica may have changed it meanwhile
 
 
-async def test_history_is_what_was_heard_of_and_subscribers_get_the_rest(sqlite: SQLiteStorage) -> None:
+async def test_history_ends_at_the_last_event_received_and_subscribers_get_the_rest(sqlite: SQLiteStorage) -> None:
     spy = Spy(sqlite, sole_writer=False)
     cacher = await Cacher.open(spy, "/")
     spy.withheld = []
     await spy.create("/a", b"1")
-    heard: list[Event] = []
-    cacher.subscribe("/", heard.extend)
+    received: list[Event] = []
+    cacher.subscribe("/", received.extend)
     assert await cacher.history("/", after=1) == []
     spy.release()
-    assert [event.revision for event in heard] == [2]
-    assert list(await cacher.history("/", after=1)) == heard
+    assert [event.revision for event in received] == [2]
+    assert list(await cacher.history("/", after=1)) == received
 
 
 async def test_history_has_all_of_a_revision_or_nothing(sqlite: SQLiteStorage) -> None:
@@ -380,7 +380,7 @@ async def test_a_load_that_fails_leaves_no_subscription(sqlite: SQLiteStorage) -
     await sqlite.close()
     with pytest.raises(StorageUnavailable):
         await Cacher.open(sqlite, "/")
-    assert sqlite._publisher._groups == {}
+    assert sqlite._subscriptions._groups == {}
 
 
 async def test_a_thousand_subscribers_come_and_go(spy: Spy) -> None:
@@ -401,4 +401,4 @@ async def test_a_thousand_subscribers_come_and_go(spy: Spy) -> None:
     assert counts == [1, 2] * 500
     for subscription in subscriptions:
         subscription.close()
-    assert cacher._publisher._groups == {}
+    assert cacher._subscriptions._groups == {}

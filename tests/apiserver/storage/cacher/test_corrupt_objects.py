@@ -115,17 +115,17 @@ async def test_each_value_is_looked_at_once_and_those_written_here_never(backend
     await cacher.close()
 
 
-async def test_a_cache_that_fails_on_an_event_reads_everything_anew(
+async def test_a_cache_that_fails_on_an_event_reads_everything_again(
     backend: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong with it is a fault of ours; that must not make it serve the old for ever."""
-    cacher, told, taken = await opened(backend), list[str](), asyncio.Event()
+    cacher, reported, taken = await opened(backend), list[str](), asyncio.Event()
 
     def take(events: Sequence[Event]) -> None:
-        told.extend(event.key for event in events)
+        reported.extend(event.key for event in events)
         taken.set()
 
-    cacher.subscribe("/", take, interrupted=lambda: told.append("interrupted"))
+    cacher.subscribe("/", take, interrupted=lambda: reported.append("interrupted"))
     await backend.create("/a", b"1")
     taken.clear()
     apply, failures = cacher._snapshot.apply, iter([ValueError(), ValueError()])
@@ -135,15 +135,15 @@ async def test_a_cache_that_fails_on_an_event_reads_everything_anew(
             raise error
         return apply(key, current)
 
-    monkeypatch.setattr(cache, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(cache, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(cacher._snapshot, "apply", fails_twice)
     await backend.create("/b", b"1")
     assert keys(await cacher.list("/")) == ["/a", "/b"]  # from the store meanwhile
     async with asyncio.timeout(10):
         await taken.wait()
-    assert told == ["/a", "interrupted", "/b"]
+    assert reported == ["/a", "interrupted", "/b"]
     await backend.create("/c", b"1")
-    assert told == ["/a", "interrupted", "/b", "/c"]
+    assert reported == ["/a", "interrupted", "/b", "/c"]
     assert keys(await cacher.list("/")) == ["/a", "/b", "/c"]
     await cacher.close()
 

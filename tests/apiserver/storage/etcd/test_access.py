@@ -1,4 +1,4 @@
-"""Getting into an etcd: certificates, users and passwords, and what an operator is told when it does not work."""
+"""Access to etcd: certificates, users and passwords, and the errors for operators."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ import pytest
 from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import client
-from clusterregistry.apiserver.storage.etcd.member import Member
+from clusterregistry.apiserver.storage.etcd.client import Member
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
 from tests.apiserver.storage.engines import settled
@@ -96,27 +96,29 @@ async def test_with_certificates_a_store_works(secured: EtcdCluster) -> None:
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_server_that_we_do_not_trust_is_not_used(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_an_untrusted_server_is_not_used(secured: EtcdCluster, tmp_path: Path) -> None:
     stranger = authority_in(tmp_path).access
     for ca_file in (stranger.ca, None):
         error = await refusal(replace(settings_for(secured), ca_file=ca_file))
-        assert "its certificate is not from an authority that we trust" in str(error)
+        assert "its certificate is not from a trusted authority" in str(error)
         assert "--etcd-cafile" in error.remedy
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_missing_a_foreign_and_an_expired_certificate_are_told_of(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_a_missing_a_foreign_and_an_expired_certificate_are_explained(
+    secured: EtcdCluster, tmp_path: Path
+) -> None:
     settings, stranger = settings_for(secured), authority_in(tmp_path).access
     assert settings.ca_file is not None
     expired = settings.ca_file.with_name("expired.pem")
     for certificate, key in ((None, None), (stranger.certificate, stranger.key), (expired, settings.key_file)):
         error = await refusal(replace(settings, certificate_file=certificate, key_file=key))
-        assert "it does not accept our certificate, or we have none to show" in str(error)
+        assert "it does not accept the client certificate, or none was sent" in str(error)
         assert "--etcd-certfile" in error.remedy
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_files_that_are_no_certificates_are_told_of(secured: EtcdCluster, tmp_path: Path) -> None:
+async def test_files_that_are_no_certificates_are_explained(secured: EtcdCluster, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("nonsense")
     settings = settings_for(secured)
@@ -132,12 +134,12 @@ async def test_files_that_are_no_certificates_are_told_of(secured: EtcdCluster, 
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_tls_on_one_side_only_is_told_of(secured: EtcdCluster, guarded: EtcdCluster) -> None:
+async def test_tls_on_one_side_only_is_explained(secured: EtcdCluster, guarded: EtcdCluster) -> None:
     assert "https://" in (await refusal(replace(settings_for(secured), tls=False))).remedy
     assert "http://" in (await refusal(replace(settings_for(guarded), tls=True))).remedy
 
 
-async def test_where_nobody_listens_opening_ends_soon_with_cause_and_remedy() -> None:
+async def test_without_a_listener_opening_fails_soon_with_cause_and_remedy() -> None:
     begun = time.monotonic()
     error = await refusal(EtcdSettings(endpoints=("127.0.0.1:1", "127.0.0.1:2")))
     assert time.monotonic() - begun < IN_TIME
@@ -155,7 +157,7 @@ async def test_a_frozen_server_is_waited_for_not_for_ever(guarded: EtcdCluster, 
 
 
 @pytest.mark.usefixtures("impatient_calls")
-async def test_a_name_that_cannot_be_found_is_told_of() -> None:
+async def test_a_name_that_cannot_be_resolved_is_explained() -> None:
     error = await refusal(EtcdSettings(endpoints=("etcd.invalid:2379",)))
     assert "etcd.invalid" in str(error)
     assert "--etcd-servers" in error.remedy
@@ -165,14 +167,14 @@ async def test_with_a_password_a_store_works(guarded: EtcdCluster, password_file
     assert await is_usable(settings_for(guarded, password_file=password_file))
 
 
-async def test_who_may_not_in_is_told_why(guarded: EtcdCluster, password_file: Path, tmp_path: Path) -> None:
+async def test_a_refused_user_is_explained(guarded: EtcdCluster, password_file: Path, tmp_path: Path) -> None:
     settings, wrong = settings_for(guarded, password_file=password_file), tmp_path / "wrong"
     wrong.write_text("wrong")
     error = await refusal(replace(settings, password_file=wrong))
-    assert "does not accept our user and password" in str(error)
+    assert "does not accept the user and password" in str(error)
     assert "--etcd-password-file" in error.remedy
     error = await refusal(replace(settings, user="", password_file=None))
-    assert "it asks for a user" in str(error)
+    assert "it requires a user" in str(error)
     assert "--etcd-username" in error.remedy
     error = await refusal(replace(settings, prefix="/other"))
     assert "may not use the keys under --etcd-prefix" in str(error)
@@ -188,7 +190,7 @@ async def test_a_user_for_an_etcd_that_asks_for_none_is_left_out(
     """As etcd's own client does."""
     with EtcdCluster(tmp_path) as etcd:
         assert await is_usable(replace(settings_for(etcd, password_file=password_file), user="registry"))
-    assert "etcd does not ask for users (etcdctl auth enable)" in caplog.text
+    assert "authentication is disabled in etcd (etcdctl auth enable)" in caplog.text
 
 
 async def test_users_can_be_switched_off_and_on_under_a_running_store(
@@ -198,7 +200,7 @@ async def test_users_can_be_switched_off_and_on_under_a_running_store(
     store = await EtcdStorage.open(settings)
     await store.create("/with-users", b"")
     await asyncio.to_thread(guarded.etcdctl, "auth", "disable")
-    store._endpoints.session.forget(store._endpoints.session.token)  # as when it is refused
+    store._client.session.forget(store._client.session.token)  # as when it is refused
     await store.create("/without-users", b"")
     assert await is_usable(settings)
     await asyncio.to_thread(guarded.etcdctl, "auth", "enable")
@@ -212,7 +214,7 @@ async def test_a_token_that_etcd_does_not_know_is_replaced_once_for_all(
     guarded: EtcdCluster, password_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))
-    session, signed_in = store._endpoints.session, 0
+    session, signed_in = store._client.session, 0
     sign_in = session._sign_in
 
     async def counted(member: Member) -> str:
@@ -240,9 +242,9 @@ async def test_a_token_that_expires_is_replaced_and_neither_watch_nor_writes_not
         store = await EtcdStorage.open(settings_for(etcd, password_file=password_file))
         received, written = list[int](), list[int]()
         store.subscribe("/", lambda events: received.extend(event.revision for event in events))
-        first = store._endpoints.session.token
+        first = store._client.session.token
         async with asyncio.timeout(60):
-            while store._endpoints.session.token == first:
+            while store._client.session.token == first:
                 await asyncio.sleep(2.2)  # each use keeps it valid: only who is idle finds it expired
                 written.append(await store.create(f"/{len(written)}", b""))
         written.append(await store.update("/0", b"1", expected=written[0]))
@@ -252,7 +254,7 @@ async def test_a_token_that_expires_is_replaced_and_neither_watch_nor_writes_not
         await store.close()
 
 
-async def test_a_watch_that_has_to_begin_anew_with_a_token_of_no_use_signs_in_by_itself(
+async def test_a_watch_that_restarts_with_an_invalid_token_signs_in_again(
     guarded: EtcdCluster, password_file: Path
 ) -> None:
     store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))
@@ -261,12 +263,12 @@ async def test_a_watch_that_has_to_begin_anew_with_a_token_of_no_use_signs_in_by
     store.subscribe("/", lambda events: received.extend(event.revision for event in events))
     (member,) = guarded.members
     for turn in range(2):
-        token = store._endpoints.session.token
+        token = store._client.session.token
         for command in ("disable", "enable"):  # etcd then forgets all tokens; a restart alone brings them back
             await asyncio.to_thread(guarded.etcdctl, "auth", command)
         member.kill()
         await asyncio.to_thread(member.start)
-        await eventually(lambda token=token: store._endpoints.session.token not in ("", token))  # type: ignore[misc]
+        await eventually(lambda token=token: store._client.session.token not in ("", token))  # type: ignore[misc]
         written.append(await store.create(f"/{turn}", b""))
     await settled(store)
     assert received == written[1:]
@@ -278,7 +280,7 @@ async def test_a_write_that_does_not_get_beyond_the_sign_in_was_not_done(
     guarded: EtcdCluster, password_file: Path
 ) -> None:
     store = await EtcdStorage.open(settings_for(guarded, password_file=password_file))
-    store._endpoints.session.token = ""
+    store._client.session.token = ""
     guarded.members[0].pause()
     with pytest.raises(StorageUnavailable, match="it did not answer in time") as caught:
         await store.create("/a", b"")
@@ -293,7 +295,7 @@ async def test_a_password_may_change_while_a_store_is_open(guarded: EtcdCluster,
     store.subscribe("/", lambda events: received.extend(event.revision for event in events))
     for command in (["delete", "registry"], ["add", "registry:new"], ["grant-role", "registry", "registry"]):
         await asyncio.to_thread(guarded.etcdctl, "user", *command)
-    with pytest.raises(StorageUnavailable, match="does not accept our user and password"):
+    with pytest.raises(StorageUnavailable, match="does not accept the user and password"):
         await store.create("/a", b"1")
     await asyncio.to_thread(password_file.write_text, "new")
     revision = await store.create("/a", b"1")

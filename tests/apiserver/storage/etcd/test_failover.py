@@ -53,7 +53,7 @@ IN_TIME = 25.0
 
 
 def in_use(store: EtcdStorage, etcd: EtcdCluster) -> Member:
-    endpoint = store._endpoints.member.endpoint
+    endpoint = store._client.member.endpoint
     return next(member for member in etcd.members if member.client_url.endswith(endpoint))
 
 
@@ -73,7 +73,7 @@ async def at_last(read: Callable[[], Awaitable[T]]) -> T:
 
 
 class Writing:
-    """Creates one key after the other until it is told to stop, and keeps those that were acknowledged."""
+    """Creates one key after the other until it is stopped, and keeps those that were acknowledged."""
 
     def __init__(self, store: Storage) -> None:
         self._store, self._stop = store, False
@@ -147,12 +147,14 @@ async def test_a_read_moves_on_from_a_frozen_member_by_itself(etcd: EtcdCluster,
     assert item.revision == revision <= current
 
 
-async def test_what_a_frozen_member_did_not_tell_comes_from_another_one(etcd: EtcdCluster, store: EtcdStorage) -> None:
+async def test_events_that_a_frozen_member_did_not_send_come_from_another_one(
+    etcd: EtcdCluster, store: EtcdStorage
+) -> None:
     other = await EtcdStorage.open(settings_for(etcd, prefix=store._range.key("").decode()))
     received: list[Event] = []
     store.subscribe("/", received.extend)
     heard_from = in_use(store, etcd)
-    other._endpoints._at = (store._endpoints._at + 1) % 3
+    other._client._current = (store._client._current + 1) % 3
     heard_from.pause()
     revisions = [await first_success(lambda n=n: other.create(f"/{n}", b"")) for n in range(5)]  # type: ignore[misc]
     await eventually(lambda: store.revision >= revisions[-1])
@@ -160,7 +162,7 @@ async def test_what_a_frozen_member_did_not_tell_comes_from_another_one(etcd: Et
     await other.close()
 
 
-async def test_without_a_majority_writes_are_refused_in_time_and_the_cache_still_tells_what_it_knows(
+async def test_without_a_majority_writes_fail_in_time_and_the_cache_still_serves(
     etcd: EtcdCluster, store: EtcdStorage
 ) -> None:
     cacher = await Cacher.open(store, "/")

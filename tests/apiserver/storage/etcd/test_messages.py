@@ -1,40 +1,43 @@
-"""The transactions of writes that are made by hand are those that protobuf makes."""
+"""The hand-encoded transactions of writes equal those that protobuf encodes."""
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from clusterregistry.apiserver.storage.etcd import messages, writer
+from clusterregistry.apiserver.storage.etcd import messages
 
 KEY = b"/registry/clusters/a"
-LARGEST = (1 << 63) - 1
+LENGTHS = st.sampled_from([0, 1, 127, 128, 16_383, 16_384, 1_500_000])
+"""Around those at which a varint takes one more byte."""
+
+REVISIONS = st.sampled_from([-1, 0, 127, 128, (1 << 63) - 1]) | st.integers(0, (1 << 63) - 1)
 
 
-@pytest.mark.parametrize("at", [0, 1, 127, 128, 123_456_789, LARGEST, -1])
-@pytest.mark.parametrize("size", [0, 1, 99, 127, 128, 16_383, 16_384, 1_500_000])
-@pytest.mark.parametrize("key", [KEY, b"", b"\xff" * 300])
-def test_a_put_is_the_message_that_protobuf_reads_from_it(key: bytes, size: int, at: int) -> None:
-    value = b"x" * size
-    made = writer.write(key, writer.put(key, value), at=at)
-    assert messages.TxnRequest.FromString(made) == messages.TxnRequest(
-        compare=[messages.modified_at(key, at)],
+@given(key=st.binary(max_size=300), length=LENGTHS, expected=REVISIONS)
+def test_a_put_is_what_protobuf_encodes(key: bytes, length: int, expected: int) -> None:
+    value = b"x" * length
+    encoded = messages.encode_write(key, messages.encode_put(key, value), expected=expected)
+    assert messages.TxnRequest.FromString(encoded) == messages.TxnRequest(
+        compare=[messages.modified_at(key, expected)],
         success=[{"request_put": {"key": key, "value": value}}],
         failure=[{"request_range": {"key": key}}],
     )
 
 
-def test_a_deletion_is_too() -> None:
-    made = writer.write(KEY, writer.delete(KEY), at=7)
-    assert messages.TxnRequest.FromString(made) == messages.TxnRequest(
-        compare=[messages.modified_at(KEY, 7)],
-        success=[{"request_delete_range": {"key": KEY}}],
-        failure=[{"request_range": {"key": KEY}}],
+@given(key=st.binary(max_size=300), expected=REVISIONS)
+def test_a_delete_is_what_protobuf_encodes(key: bytes, expected: int) -> None:
+    encoded = messages.encode_write(key, messages.encode_delete(key), expected=expected)
+    assert messages.TxnRequest.FromString(encoded) == messages.TxnRequest(
+        compare=[messages.modified_at(key, expected)],
+        success=[{"request_delete_range": {"key": key}}],
+        failure=[{"request_range": {"key": key}}],
     )
 
 
-def test_what_is_put_behind_a_transaction_belongs_to_it() -> None:
-    condition = messages.without_lease(b"/claim")
-    along = messages.TxnRequest(compare=[condition], failure=[{"request_range": {"key": b"/claim"}}])
-    made = writer.write(KEY, writer.put(KEY, b"{}"), at=0) + along.SerializeToString()
-    read = messages.TxnRequest.FromString(made)
-    assert [compare.key for compare in read.compare] == [KEY, b"/claim"]
-    assert [operation.request_range.key for operation in read.failure] == [KEY, b"/claim"]
-    assert len(read.success) == 1
+def test_a_condition_appended_to_a_transaction_belongs_to_it() -> None:
+    condition = messages.without_lease(b"/lease")
+    appended = messages.TxnRequest(compare=[condition], failure=[{"request_range": {"key": b"/lease"}}])
+    encoded = messages.encode_write(KEY, messages.encode_put(KEY, b"{}"), expected=0) + appended.SerializeToString()
+    decoded = messages.TxnRequest.FromString(encoded)
+    assert [compare.key for compare in decoded.compare] == [KEY, b"/lease"]
+    assert [operation.request_range.key for operation in decoded.failure] == [KEY, b"/lease"]
+    assert len(decoded.success) == 1

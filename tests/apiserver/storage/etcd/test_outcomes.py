@@ -5,7 +5,7 @@ import gc
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import client, errors, messages, watch_loop, writer_lease
-from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, with_prefix
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
@@ -36,17 +36,10 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
         yield etcd
 
 
-@pytest.fixture
-async def store(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
-    yield storage
-    await storage.close()
-
-
 def count_transactions(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Notes each write of an object that is sent to a member."""
     sent: list[Any] = []
-    for member in store._endpoints._members:
+    for member in store._client._members:
         call = member.call
 
         async def noted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
@@ -75,14 +68,14 @@ async def test_a_write_whose_answer_is_lost_is_sent_once_and_not_called_done(
     await eventually(lambda: not store.problem())
     await settled(store)
     assert len(sent) == 3
-    # Whether etcd has taken them before it heard that nobody waits any longer is its affair; but none of them twice.
+    # etcd may have executed them before it got the reset; but none of them twice.
     events = await store.history("/", after=created)
     assert len(events) == len({event.key for event in events})
 
 
 STRANGE: dict[str, tuple[list[tuple[str, str]], bytes]] = {
-    "no status": (HEAD, framed(b"")),
-    "compressed": (HEAD, b"\x01" + framed(b"")[1:]),
+    "no status": (HEAD, with_prefix(b"")),
+    "compressed": (HEAD, b"\x01" + with_prefix(b"")[1:]),
     "a proxy's error": ([(":status", "500")], b""),
     "an unknown error": ([*HEAD, ("grpc-status", "2")], b""),
     "an internal error": ([*HEAD, ("grpc-status", "13")], b""),
@@ -90,7 +83,7 @@ STRANGE: dict[str, tuple[list[tuple[str, str]], bytes]] = {
 
 
 @pytest.mark.parametrize(("head", "content"), STRANGE.values(), ids=STRANGE)
-async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_called_undone(
+async def test_a_write_with_a_strange_response_is_sent_once_and_its_outcome_unknown(
     head: list[tuple[str, str]], content: bytes
 ) -> None:
     requests = 0
@@ -107,16 +100,14 @@ async def test_a_write_whose_answer_says_nothing_about_it_is_sent_once_and_not_c
                 peer.send(peer.trailers(stream, head))
 
     async with serving(script) as channel:
-        members = client.Endpoints(EtcdSettings(endpoints=(channel._endpoint,), prefix="/test"))
+        members = client.Client(EtcdSettings(endpoints=(channel._endpoint,), prefix="/test"))
         with pytest.raises(StorageUnavailable, match="whether the write was done is not known"):
-            await members.call("txn", messages.TxnRequest(), again=False)
+            await members.call("txn", messages.TxnRequest(), repeatable=False)
         await members.close()
     assert requests == 1
 
 
-async def test_a_write_before_which_signing_in_goes_wrong_is_not_called_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_write_whose_sign_in_fails_has_a_known_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         while True:
@@ -129,9 +120,9 @@ async def test_a_write_before_which_signing_in_goes_wrong_is_not_called_unknown(
     password.write_text("secret")
     async with serving(script) as channel:
         settings = EtcdSettings(endpoints=(channel._endpoint,), prefix="/test", user="registry", password_file=password)
-        members = client.Endpoints(settings)
-        with pytest.raises(StorageUnavailable, match=r"before anything else: no gRPC, but HTTP status 500\)$"):
-            await members.call("txn", messages.TxnRequest(), again=False)
+        members = client.Client(settings)
+        with pytest.raises(StorageUnavailable, match=r"sign-in: no gRPC, but HTTP status 500\)$"):
+            await members.call("txn", messages.TxnRequest(), repeatable=False)
         await members.close()
 
 
@@ -164,9 +155,9 @@ async def test_writes_during_a_crash_are_done_once_or_never_and_always_if_answer
     await writing
     await settled(store)
     events = await store.history("/", after=start)
-    told = {event.key: event.revision for event in events}
-    assert len(told) == len(events)
-    assert {key: told.get(key) for key in answered} == answered
+    reported = {event.key: event.revision for event in events}
+    assert len(reported) == len(events)
+    assert {key: reported.get(key) for key in answered} == answered
 
 
 async def nobody_listens(store: EtcdStorage) -> None:
@@ -174,9 +165,9 @@ async def nobody_listens(store: EtcdStorage) -> None:
     async with asyncio.timeout(30):
         while True:
             try:
-                await store._endpoints.member.call("status", messages.StatusRequest(), metadata=(), seconds=2)
+                await store._client.member.call("status", messages.StatusRequest(), metadata=(), seconds=2)
             except RpcError as error:
-                if errors.was_not_started(error):
+                if errors.had_no_effect(error):
                     return
 
 
@@ -211,7 +202,7 @@ async def test_an_etcd_that_goes_away_and_comes_back_is_logged_once_each_with_wh
     gone, back = caplog.records
     assert (gone.levelname, back.levelname) == ("WARNING", "INFO")
     assert "What to do: see that etcd runs" in gone.getMessage()
-    assert back.getMessage().endswith(f"answers again, at {store._endpoints.member.endpoint}")
+    assert back.getMessage().endswith(f"answers again, at {store._client.member.endpoint}")
 
 
 async def test_a_call_that_is_given_up_disturbs_no_other(etcd: EtcdCluster, store: EtcdStorage) -> None:
@@ -245,17 +236,17 @@ async def test_a_call_that_is_given_up_disturbs_no_other(etcd: EtcdCluster, stor
     assert await store.create("/b", b"") > created
 
 
-async def test_nobody_gets_a_revision_that_was_read_before_the_question(
+async def test_no_caller_gets_a_revision_requested_before_its_call(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, may_answer = store._reader._ask, asyncio.Event()
+    ask, may_answer = store._reader._request_revision, asyncio.Event()
 
     async def ask_slowly() -> int:
         revision = await ask()
         await may_answer.wait()
         return revision
 
-    monkeypatch.setattr(store._reader, "_ask", ask_slowly)
+    monkeypatch.setattr(store._reader, "_request_revision", ask_slowly)
     before = asyncio.ensure_future(store.current_revision())
     await asyncio.sleep(0)
     written = await store.create("/a", b"")
@@ -266,37 +257,37 @@ async def test_nobody_gets_a_revision_that_was_read_before_the_question(
     assert await asyncio.gather(*after) == [written] * 3
 
 
-async def test_an_answer_that_nobody_waits_for_may_be_an_error(
+async def test_a_response_without_a_waiting_caller_may_be_an_error(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> int:
         await asyncio.sleep(0)
         raise StorageUnavailable("gone")
 
-    monkeypatch.setattr(store._reader, "_ask", fail)
+    monkeypatch.setattr(store._reader, "_request_revision", fail)
     asking = asyncio.ensure_future(store.current_revision())
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait([asking])
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    store._reader._asking = None
+    store._reader._requesting = None
     gc.collect()
     assert "never retrieved" not in caplog.text
 
 
-async def test_those_who_ask_for_the_revision_at_once_share_a_request(
+async def test_concurrent_callers_share_a_request_for_the_revision(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    ask = store._reader._ask
+    ask = store._reader._request_revision
 
     async def counted() -> int:
         nonlocal asked
         asked += 1
         return await ask()
 
-    monkeypatch.setattr(store._reader, "_ask", counted)
+    monkeypatch.setattr(store._reader, "_request_revision", counted)
     first = asyncio.ensure_future(store.current_revision())
     await asyncio.sleep(0)
     await asyncio.gather(first, *(store.current_revision() for _ in range(50)))
@@ -337,20 +328,20 @@ async def test_closing_lets_the_writes_under_way_finish(etcd: EtcdCluster, store
     ]
 
 
-async def test_closing_lets_the_writes_of_who_writes_alone_finish(
+async def test_closing_waits_for_the_writes_of_the_lease_holder(
     etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_SOON", 0.02)
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 0.02)
     for turn in range(8):
         store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
         await eventually(lambda store=store: store.known_revision() is not None)  # type: ignore[misc]
-        # Large ones: etcd is told that the claim ends while it still reads them.
+        # Large ones: etcd gets the revocation of the lease while it still reads them.
         writes = [asyncio.ensure_future(store.create(f"/{n}", b"x" * 20_000)) for n in range(100)]
         await asyncio.sleep(turn / 1000)
         await store.close()
         assert store.known_revision() is None
         assert len(set(await asyncio.gather(*writes))) == 100
-    assert "claim" not in await asyncio.to_thread(etcd.etcdctl, "get", "--prefix", "/", "--keys-only")
+    assert writer_lease._LEASE_KEY not in await asyncio.to_thread(etcd.etcdctl, "get", "--prefix", "/", "--keys-only")
 
 
 async def test_a_store_can_be_closed_while_its_etcd_is_away(etcd: EtcdCluster) -> None:
@@ -386,11 +377,11 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("claim", ["not holding", "holding"])
+@pytest.mark.parametrize("lease", ["not holding", "holding"])
 @pytest.mark.parametrize("end", ["close", "leave"])
-async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, claim: str) -> None:
+async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, lease: str) -> None:
     endpoint = etcd.endpoints[0].partition("://")[2]
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, claim]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, lease]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -399,10 +390,10 @@ async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, claim: str
 async def test_a_store_in_which_nothing_happens_is_not_taken_for_lost(
     etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_loop, "_ASK_SECONDS", 0.1)
-    monkeypatch.setattr(watch_loop, "_QUIET_SECONDS", 1.0)
+    monkeypatch.setattr(watch_loop, "_PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(watch_loop, "_SILENCE_SECONDS", 1.0)
     broken_off: list[Exception] = []
-    monkeypatch.setattr(watch_loop.WatchLoop, "_broke_off", lambda *told: broken_off.append(told[-1]))
+    monkeypatch.setattr(watch_loop.WatchLoop, "_note_failure", lambda *reported: broken_off.append(reported[-1]))
     store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
     await asyncio.sleep(2.0)
     await store.close()

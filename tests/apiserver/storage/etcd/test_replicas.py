@@ -103,16 +103,16 @@ def hearing_late(replica: InProcessClient) -> Iterator[None]:
     """Keeps from a server what others write, until it asks etcd how far they have come."""
     storage: Any = replica.server.storage
     etcd = storage._backend
-    happened, progressed, current_revision = etcd.happened, etcd.progressed, etcd.current_revision
+    on_events, on_progress, current_revision = etcd.on_events, etcd.on_progress, etcd.current_revision
     held: list[Callable[[], None]] = []
 
     async def hold() -> None:
-        etcd.happened = lambda events: held.append(partial(happened, events))
-        etcd.progressed = lambda revision: held.append(partial(progressed, revision))
+        etcd.on_events = lambda events: held.append(partial(on_events, events))
+        etcd.on_progress = lambda revision: held.append(partial(on_progress, revision))
         etcd.current_revision = asking
 
     async def release() -> None:
-        etcd.happened, etcd.progressed, etcd.current_revision = happened, progressed, current_revision
+        etcd.on_events, etcd.on_progress, etcd.current_revision = on_events, on_progress, current_revision
         while held:
             held.pop(0)()
 
@@ -127,7 +127,7 @@ def hearing_late(replica: InProcessClient) -> Iterator[None]:
         replica.server.run(release())
 
 
-def test_a_list_at_the_revision_of_a_write_is_there_on_a_replica_that_has_not_heard_of_it(replica: Replica) -> None:
+def test_a_list_at_the_revision_of_a_write_waits_on_a_replica_that_lags(replica: Replica) -> None:
     first, second = replica(), replica()
     first.post(CLUSTERS, cluster("a")).expect(201)
     second.get(path_of("a")).expect(200)
@@ -156,7 +156,7 @@ LOOSE = "loose"
     ],
     ids=["update", "patch", "apply"],
 )
-def test_warnings_are_of_the_object_that_is_there_and_not_of_what_a_replica_remembers(
+def test_warnings_are_about_the_current_object_and_not_the_cached_one(
     replica: Replica, write: Callable[[InProcessClient, str, Any], Answer]
 ) -> None:
     first, second = replica(), replica()
@@ -171,7 +171,7 @@ def test_warnings_are_of_the_object_that_is_there_and_not_of_what_a_replica_reme
     assert not any(LOOSE in text for text in answer.warnings)
 
 
-def test_who_finds_nothing_is_not_warned_of_what_a_replica_remembers(replica: Replica) -> None:
+def test_a_404_has_no_warnings_from_an_outdated_cache(replica: Replica) -> None:
     first, second = replica(), replica()
     first.post(CLUSTERS, cluster("a")).expect(201)
     second.get(path_of("a")).expect(200)
@@ -252,9 +252,7 @@ def test_without_etcd_any_version_is_still_read_writes_are_refused_in_time_and_a
         assert watch.next()["object"] == created
 
 
-def test_an_object_too_large_for_etcd_is_refused_for_good_and_is_nobody_elses_problem(
-    replica: Replica, tmp_path: Path
-) -> None:
+def test_an_object_too_large_for_etcd_is_refused_and_affects_no_other_write(replica: Replica, tmp_path: Path) -> None:
     (tmp_path / "small-etcd").mkdir()
     with EtcdCluster(tmp_path / "small-etcd", Settings(flags=("--max-request-bytes=600000",))) as small:
         client = replica(small.endpoints[0])
@@ -287,9 +285,9 @@ def test_a_replica_that_was_away_while_history_was_forgotten_sends_its_watchers_
             other.put(path_of("c"), cluster("c", "gce")).expect(200)
             created = other.post(CLUSTERS, cluster("d")).expect(201)
             etcd.etcdctl("compact", revision_of(created))
-            relay.mend()
+            relay.repair()
             assert watch.rest() == []
-        # All changes or 410, never silence: what it had seen is forgotten, and it is told so.
+        # All changes or 410, never silence.
         with away.watch(CLUSTERS, resourceVersion=listed) as resumed:
             (event,) = resumed.rest()
         assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -300,9 +298,7 @@ def test_a_replica_that_was_away_while_history_was_forgotten_sends_its_watchers_
             assert again.next()["object"]["spec"] == {"cloudProvider": {"name": "gce"}}
 
 
-def test_a_replica_that_was_away_for_a_while_tells_its_watchers_all_that_happened(
-    etcd: EtcdCluster, replica: Replica
-) -> None:
+def test_a_replica_that_was_cut_off_delivers_all_events_afterwards(etcd: EtcdCluster, replica: Replica) -> None:
     with Relay(etcd.endpoints[0].partition("://")[2]) as relay:
         away, other = replica(f"http://{relay.endpoint}"), replica()
         listed = revision_of(away.get(CLUSTERS).expect(200))
@@ -311,7 +307,7 @@ def test_a_replica_that_was_away_for_a_while_tells_its_watchers_all_that_happene
             for turn in range(3):
                 other.post(CLUSTERS, cluster("a", labels={"turn": str(turn)})).expect(201)
                 other.delete(path_of("a")).expect(200)
-            relay.mend()
+            relay.repair()
             events = watch.take(6)
         assert [event["type"] for event in events] == ["ADDED", "DELETED"] * 3
         assert [event["object"]["metadata"]["labels"]["turn"] for event in events] == ["0", "0", "1", "1", "2", "2"]

@@ -82,6 +82,7 @@ def turned_back(etcd: EtcdCluster, snapshot: Path, client: InProcessClient, *fla
     create(client, "c")
     client.delete(path_of("b")).expect(200)
     client.patch(path_of("a"), {"metadata": {"labels": {"env": "dev"}}}).expect(200)
+    client.get(path_of("a")).expect(200)  # is answered once the events of these writes have arrived
     etcd.restore(snapshot, *flags)
 
 
@@ -126,7 +127,7 @@ def test_replicas_serve_what_was_restored(
         assert client.get("/readyz").status == 200
 
 
-def test_watches_end_with_410_and_those_who_resume_from_what_was_lost_get_it_too(
+def test_watches_end_with_410_and_so_does_resuming_from_a_lost_revision(
     etcd: EtcdCluster, replica: Replica, tmp_path: Path
 ) -> None:
     client = replica()
@@ -155,7 +156,7 @@ def test_writes_to_what_is_gone_end(etcd: EtcdCluster, replica: Replica, tmp_pat
     client = replica()
     turned_back(etcd, tmp_path / "snapshot", client)
     change: dict[str, Any] = {"metadata": {"labels": {"x": "y"}}}
-    # At once, while memory still has it, and for as long as it takes to read everything anew.
+    # At once, while memory still has it, and for as long as it takes to read everything again.
     eventually(lambda: client.patch(path_of("c"), change).status == 404)
     eventually(lambda: client.delete(path_of("c")).status == 404)
     client.patch(path_of("b"), change).expect(200)
@@ -176,14 +177,14 @@ def test_rights_are_those_that_were_restored(etcd: EtcdCluster, replica: Replica
     eventually(lambda: client.get(path_of("a"), headers=NOBODY).status == 403)
     client.post(BINDINGS, binding("reader", "reader", User="nobody")).expect(201)
     client.get(path_of("a"), headers=NOBODY).expect(200)
-    # Since when somebody has a right is told in revisions that count now, or every watch would be too old.
+    # The revision since which a user has a right is one of the new history, or every watch would be too old.
     with client.watch(CLUSTERS, headers=NOBODY, resourceVersion=revision_of(client)) as watch:
         create(client, "b")
         (event,) = watch.take(1)
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "b")
 
 
-def test_another_cluster_at_the_same_address_is_read_anew(
+def test_another_cluster_at_the_same_address_is_read_again(
     etcd: EtcdCluster, replica: Replica, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = replica()
@@ -195,7 +196,7 @@ def test_another_cluster_at_the_same_address_is_read_anew(
             etcd.restore(tmp_path / "snapshot", token="another")
             go_on(etcd)
         eventually(lambda: listed(client) == ["a"])
-    assert "it has another ID" in caplog.text
+    assert "its cluster ID is" in caplog.text
     assert "--mark-compacted" in caplog.text
 
 

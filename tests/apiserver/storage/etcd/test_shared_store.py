@@ -1,7 +1,7 @@
 """A store in an etcd that others use too: their keys, their revisions, their compactions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from clusterregistry.apiserver.storage.errors import (
     ValueTooLarge,
 )
 from clusterregistry.apiserver.storage.etcd import messages
-from clusterregistry.apiserver.storage.etcd.key_range import Range
+from clusterregistry.apiserver.storage.etcd.key_range import KeyRange
 from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
-from clusterregistry.apiserver.storage.etcd.watch_loop import tells_true_progress
+from clusterregistry.apiserver.storage.etcd.watch_loop import has_reliable_progress
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
 from tests.apiserver.storage.engines import settled
 from tests.apiserver.storage.etcd_engine import eventually, settings_for
@@ -30,49 +30,23 @@ pytestmark = NEEDS_ETCD
 _numbers = count()
 
 
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
-        yield etcd
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"/registry/{next(_numbers)}"
-
-
-@pytest.fixture
-async def store(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
-    yield storage
-    await storage.close()
-
-
-@pytest.fixture
-async def second(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
-    """The same store, opened by another replica."""
-    storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
-    yield storage
-    await storage.close()
-
-
 @pytest.fixture
 async def stranger(etcd: EtcdCluster) -> AsyncIterator[EtcdStorage]:
-    """Somebody else in the same etcd."""
+    """Another user of the same etcd."""
     storage = await EtcdStorage.open(settings_for(etcd, prefix="/elsewhere"))
     yield storage
     await storage.close()
 
 
 async def go_away(store: EtcdStorage) -> None:
-    """Has a store hear of nothing any longer, as when its network is gone."""
-    for running in store._running:
+    """Cuts a store off from all events, as when its network is gone."""
+    for running in store._tasks:
         running.cancel()
-    await asyncio.wait(store._running)
+    await asyncio.wait(store._tasks)
 
 
 def come_back(store: EtcdStorage) -> None:
-    store._running = [asyncio.create_task(store._follower.run(after=store._follower._after))]
+    store._tasks = [asyncio.create_task(store._watch.run(after=store._watch._after))]
 
 
 async def test_the_changes_of_others_are_no_events_but_their_revisions_are_reached(
@@ -101,9 +75,7 @@ async def test_a_cache_answers_from_memory_though_others_have_written_last(
     await cacher.close()
 
 
-async def test_many_who_wait_because_of_others_cause_one_write_at_most(
-    store: EtcdStorage, stranger: EtcdStorage
-) -> None:
+async def test_many_reads_that_wait_cause_one_write_at_most(store: EtcdStorage, stranger: EtcdStorage) -> None:
     foreign = await stranger.create(f"/{next(_numbers)}", b"")
     await asyncio.gather(*(store.wait_for(foreign) for _ in range(50)))
     assert await store.current_revision() <= foreign + 1
@@ -147,11 +119,11 @@ async def test_neighbours_whose_prefix_begins_with_ours_are_no_concern(etcd: Etc
         await storage.close()
 
 
-async def test_keys_that_are_no_text_are_shown_to_nobody(store: EtcdStorage) -> None:
+async def test_keys_that_are_not_utf8_are_hidden(store: EtcdStorage) -> None:
     received: list[Event] = []
     store.subscribe("", received.extend)
     put = {"request_put": {"key": store._range.key("/a") + b"\xff", "value": b"1"}}
-    await store._endpoints.call("txn", messages.TxnRequest(success=[put]))
+    await store._client.call("txn", messages.TxnRequest(success=[put]))
     (created,) = await fill(store, "/a")
     await settled(store)
     assert [event.revision for event in received] == [created]
@@ -220,7 +192,7 @@ async def test_a_deletion_at_just_the_revision_that_was_compacted_to_is_not_miss
     deleted = await second.delete("/a", expected=created)
     await settled(second)
     await second.compact(deleted)
-    assert store._follower._after == deleted - 1
+    assert store._watch._after == deleted - 1
     come_back(store)
     await settled(cacher)
     assert await cacher.get("/a") is None
@@ -228,13 +200,13 @@ async def test_a_deletion_at_just_the_revision_that_was_compacted_to_is_not_miss
     await cacher.close()
 
 
-async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdStorage, second: EtcdStorage) -> None:
+async def test_a_cache_finds_out_by_comparing_what_it_missed(store: EtcdStorage, second: EtcdStorage) -> None:
     cacher, received = await Cacher.open(store, "/"), list[Event]()
     revisions = dict(zip("abcde", await fill(cacher, "/a", "/b", "/c", "/d", "/e"), strict=True))
     await settled(cacher)
     cacher.subscribe("/", received.extend)
-    told: list[str] = []
-    cacher.subscribe("/", lambda _: told.append("events"), interrupted=lambda: told.append("interrupted"))
+    reported: list[str] = []
+    cacher.subscribe("/", lambda _: reported.append("events"), interrupted=lambda: reported.append("interrupted"))
     await go_away(store)
     changed = await second.update("/a", b"new", expected=revisions["a"])
     await second.delete("/b", expected=revisions["b"])
@@ -247,7 +219,7 @@ async def test_what_a_cache_missed_and_nobody_can_tell_it_finds_out(store: EtcdS
     come_back(store)
     last = await settled(cacher)
     assert gone < again < added <= last
-    assert told == ["interrupted", "events"]
+    assert reported == ["interrupted", "events"]
     before = {name: KeyValue(f"/{name}", f"/{name}".encode(), at) for name, at in revisions.items()}
     assert {event.key: (event.previous, event.current) for event in received} == {
         "/a": (before["a"], KeyValue("/a", b"new", changed)),
@@ -303,15 +275,13 @@ async def test_a_change_whose_past_is_forgotten_counts_as_a_gap() -> None:
     answer = messages.WatchResponse(events=[event, {**event, "type": messages.DELETE}])
     for each in answer.events:
         with pytest.raises(RevisionCompacted):
-            Range("/p").events([each])
+            KeyRange("/p").events([each])
     event["kv"]["create_revision"] = 7
-    (created,) = Range("/p").events(messages.WatchResponse(events=[event]).events)
+    (created,) = KeyRange("/p").events(messages.WatchResponse(events=[event]).events)
     assert created == Event("/a", 7, KeyValue("/a", b"2", 7), None)
 
 
-async def test_one_change_of_many_keys_is_told_whole_however_large_it_is(
-    etcd: EtcdCluster, store: EtcdStorage, prefix: str
-) -> None:
+async def test_one_revision_of_many_keys_is_delivered_whole(etcd: EtcdCluster, store: EtcdStorage, prefix: str) -> None:
     received: list[Event] = []
     names = [f"/{number:02}" for number in range(60)]
     await asyncio.gather(*(store.create(name, b"x" * 100_000) for name in names))
@@ -352,14 +322,14 @@ async def test_of_replicas_that_compact_at_once_one_does_it(
 ) -> None:
     asked: list[int] = []
     for storage in (store, second):
-        call = storage._endpoints.call
+        call = storage._client.call
 
         async def counted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
             if name == "compact":
                 asked.append(request.revision)
             return await call(name, request, **named)
 
-        monkeypatch.setattr(storage._endpoints, "call", counted)
+        monkeypatch.setattr(storage._client, "call", counted)
     for _ in range(5):
         revision = await store.create(f"/{next(_numbers)}", b"")
         await asyncio.gather(settled(store), settled(second))
@@ -371,7 +341,7 @@ async def test_of_replicas_that_compact_at_once_one_does_it(
         asked.clear()
 
 
-async def test_a_compaction_by_somebody_else_is_noticed(etcd: EtcdCluster, store: EtcdStorage) -> None:
+async def test_a_compaction_by_another_program_is_noticed(etcd: EtcdCluster, store: EtcdStorage) -> None:
     first, second, third = await fill(store, "/a", "/b", "/c")
     await settled(store)
     await asyncio.to_thread(etcd.etcdctl, "compact", str(second))
@@ -399,13 +369,11 @@ async def test_a_compaction_by_somebody_else_is_noticed(etcd: EtcdCluster, store
         ("unknown", False),
     ],
 )
-def test_progress_is_trusted_from_the_release_on_that_tells_it_after_the_events(
-    version: str, *, expected: bool
-) -> None:
-    assert tells_true_progress(version) is expected
+def test_progress_is_trusted_from_the_release_that_reports_it_after_the_events(version: str, *, expected: bool) -> None:
+    assert has_reliable_progress(version) is expected
 
 
-async def test_what_is_too_large_for_etcd_is_refused_and_is_nobody_elses_problem(store: EtcdStorage) -> None:
+async def test_a_value_too_large_for_etcd_is_refused_and_affects_no_other_write(store: EtcdStorage) -> None:
     for size in (2_000_000, 20_000_000):
         with pytest.raises(ValueTooLarge, match=f"{size} bytes are more than the storage takes") as caught:
             await store.create("/large", b"x" * size)
@@ -432,18 +400,18 @@ async def test_a_store_opens_on_an_etcd_that_takes_no_writes(tmp_path: Path) -> 
         assert "alarm disarm" in caught.value.remedy
         assert "quota of space" in store.problem()
         assert "etcdctl alarm disarm" in store.problem()
-        # Where history ends cannot be known: who resumes from before has to list anew.
+        # The end of history cannot be known: a client that resumes from before has to list again.
         with pytest.raises(RevisionCompacted):
             await store.history("/", after=now - 1)
         assert not await store.history("/", after=now)
-        # The watch is one that stays: else it would be begun anew every few seconds, and a problem each time.
-        told: list[Event] = []
-        store.subscribe("/", told.extend)
+        # The watch stays open: otherwise it would restart every few seconds, with a problem each time.
+        reported: list[Event] = []
+        store.subscribe("/", reported.extend)
         for command in (["compact", str(now)], ["defrag"], ["alarm", "disarm"]):
             await asyncio.to_thread(etcd.etcdctl, *command)
         await eventually(lambda: not store.problem())
         made = await store.create("/b", b"")
-        await eventually(lambda: [event.revision for event in told] == [made])
+        await eventually(lambda: [event.revision for event in reported] == [made])
         assert [event.revision for event in await store.history("/", after=now)] == [made]
         await store.close()
 

@@ -1,13 +1,12 @@
-"""Who writes alone need not ask etcd how far it has come, and gives way to others who want to write."""
+"""The holder of the writer lease reads without asking etcd, and yields the lease to replicas that want to write."""
 
 import asyncio
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import pytest
@@ -26,29 +25,21 @@ from tests.apiserver.storage.recording import fill, keys
 
 pytestmark = NEEDS_ETCD
 
-_numbers = count()
-
 LEASE_SECONDS = 60
 AT_ONCE = 10.0
-"""Seconds: much more than it takes to give way, and less than a lease."""
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
-    with EtcdCluster(tmp_path_factory.mktemp("etcd")) as etcd:
-        yield etcd
+"""Seconds: much more than a handover takes, and less than a lease."""
 
 
 @pytest.fixture
-def settings(etcd: EtcdCluster) -> EtcdSettings:
-    return settings_for(etcd, prefix=f"/registry/{next(_numbers)}")
+def settings(etcd: EtcdCluster, prefix: str) -> EtcdSettings:
+    return settings_for(etcd, prefix=prefix)
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_lease, "_FIRST", 0.02)
-    monkeypatch.setattr(writer_lease, "_SOON", 0.02)
-    # Nobody's lease is to end only because the machine is busy.
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 0.02)
+    monkeypatch.setattr(writer_lease, "_RETRY_DELAY", 0.02)
+    # No lease is to expire only because the machine is busy.
     monkeypatch.setattr(writer_lease, "_LEASE_SECONDS", LEASE_SECONDS)
 
 
@@ -59,9 +50,9 @@ def short_lease(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: A
 
 @pytest.fixture
 async def store(settings: EtcdSettings) -> AsyncIterator[EtcdStorage]:
-    """The first one: it has the claim."""
+    """The first one: it holds the lease."""
     async with opened(settings) as storage:
-        await claimed(storage)
+        await acquired(storage)
         yield storage
 
 
@@ -80,7 +71,7 @@ async def opened(settings: EtcdSettings) -> AsyncIterator[EtcdStorage]:
         await storage.close()
 
 
-async def claimed(storage: EtcdStorage) -> int:
+async def acquired(storage: EtcdStorage) -> int:
     """Waits until a store need not ask, and returns what it knows."""
     await eventually(lambda: storage.known_revision() is not None)
     known = storage.known_revision()
@@ -91,7 +82,7 @@ async def claimed(storage: EtcdStorage) -> int:
 def calls(storage: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes what etcd is asked."""
     asked: list[str] = []
-    for member in storage._endpoints._members:
+    for member in storage._client._members:
         call = member.call
 
         async def noted(name: str, request: Any, *, call: Any = call, **named: Any) -> Any:
@@ -105,7 +96,7 @@ def calls(storage: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # Alone
 
 
-async def test_who_writes_alone_reads_without_asking(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_holder_reads_without_asking_etcd(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(store, "/a", "/b", "/c")
     cacher = await Cacher.open(store, "/")
     await settled(cacher)
@@ -141,27 +132,27 @@ async def test_nothing_is_known_while_a_write_is_on_its_way(store: EtcdStorage) 
     assert store.known_revision() == revision
 
 
-async def test_a_write_that_is_refused_for_its_object_leaves_the_claim(store: EtcdStorage) -> None:
+async def test_a_write_refused_for_its_own_key_leaves_the_lease(store: EtcdStorage) -> None:
     revision = await store.create("/a", b"")
     with pytest.raises(KeyExists):
         await store.create("/a", b"")
     assert store.known_revision() == revision
 
 
-async def test_writes_that_are_under_way_when_the_claim_is_made_are_done_once(settings: EtcdSettings) -> None:
+async def test_writes_in_flight_when_the_lease_is_acquired_are_executed_once(settings: EtcdSettings) -> None:
     async with opened(settings) as storage:
         revisions = []
         for number in range(1000):
             revisions += await asyncio.gather(*(storage.create(f"/{number}-{each}", b"") for each in range(8)))
             if storage.known_revision() is not None and number > 20:
                 break
-        known = await claimed(storage)
-        assert known == max(storage._claim.revision, *revisions)  # the claim itself may have been the last
+        known = await acquired(storage)
+        assert known == max(storage._lease.revision, *revisions)  # acquiring the lease may have been the last write
         assert len(set(revisions)) == len(revisions)
         assert len((await storage.list("/")).items) == len(revisions)
 
 
-async def test_the_claim_is_no_object(store: EtcdStorage) -> None:
+async def test_the_lease_key_is_no_object(store: EtcdStorage) -> None:
     await store.create("/a", b"")
     page = await store.list("/")
     assert keys(page) == ["/a"]
@@ -172,7 +163,9 @@ async def test_the_claim_is_no_object(store: EtcdStorage) -> None:
 # Several
 
 
-async def test_the_holder_gives_way_to_who_wants_to_write(store: EtcdStorage, second: EtcdStorage) -> None:
+async def test_the_holder_yields_the_lease_to_a_replica_that_wants_to_write(
+    store: EtcdStorage, second: EtcdStorage
+) -> None:
     cacher = await Cacher.open(store, "/")
     begun = time.monotonic()
     revision = await second.create("/a", b"")
@@ -181,28 +174,28 @@ async def test_the_holder_gives_way_to_who_wants_to_write(store: EtcdStorage, se
     found = await cacher.get("/a")
     assert found is not None
     assert found.revision == revision
-    # Both write now, and none has to wish for it.
+    # Both write now, and none needs a handover.
     await asyncio.gather(*(each.create(f"/{n}-{id(each)}", b"") for each in (store, second) for n in range(20)))
     assert store.known_revision() is second.known_revision() is None
     await cacher.close()
 
 
-async def test_many_writes_wish_together(store: EtcdStorage, second: EtcdStorage) -> None:
-    wishes: list[Any] = []
-    heard = store._claim.heard
+async def test_concurrent_writes_share_one_handover_request(store: EtcdStorage, second: EtcdStorage) -> None:
+    requests: list[Any] = []
+    observe = store._lease.observe
 
     def noted(events: Any) -> None:
-        wishes.extend(event for event in events if event.kv.key == store._claim._wish)
-        heard(events)
+        requests.extend(event for event in events if event.kv.key == store._lease._handover_key)
+        observe(events)
 
-    store._claim.heard = noted  # type: ignore[method-assign]
+    store._lease.observe = noted  # type: ignore[method-assign]
     revisions = await asyncio.gather(*(second.create(f"/{number}", b"") for number in range(50)))
     assert len(set(revisions)) == 50
     await settled(store)
-    assert len(wishes) == 1
+    assert len(requests) == 1
 
 
-async def test_reads_of_others_do_not_disturb_the_claim(store: EtcdStorage, second: EtcdStorage) -> None:
+async def test_reads_of_other_replicas_do_not_disturb_the_lease(store: EtcdStorage, second: EtcdStorage) -> None:
     await store.create("/a", b"")
     cacher = await Cacher.open(second, "/")
     for _ in range(10):
@@ -213,25 +206,25 @@ async def test_reads_of_others_do_not_disturb_the_claim(store: EtcdStorage, seco
     await cacher.close()
 
 
-async def test_where_several_write_nobody_makes_a_claim(
+async def test_where_several_replicas_write_none_acquires_the_lease(
     settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_FIRST", 60.0)  # so that neither has a claim when it hears of the other
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 3600.0)
+    monkeypatch.setattr(writer_lease, "_FIRST_DELAY", 60.0)  # neither holds the lease when it sees the other's writes
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 3600.0)
     async with opened(settings) as first, opened(settings) as second:
         written = await first.create("/a", b"")
         await second.wait_for(written)
         await first.wait_for(await second.update("/a", b"", expected=written))
-        soon = asyncio.get_running_loop().time() + writer_lease._FIRST
-        assert first._claim._not_before > soon
-        assert second._claim._not_before > soon
+        soon = asyncio.get_running_loop().time() + writer_lease._FIRST_DELAY
+        assert first._lease._not_before > soon
+        assert second._lease._not_before > soon
 
 
-async def test_who_gave_way_makes_the_claim_again_later(
+async def test_a_replica_that_yielded_the_lease_acquires_it_again_later(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.2)
-    before = await claimed(store)
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.2)
+    before = await acquired(store)
     written = await second.create("/a", b"")
     await eventually(lambda: (store.known_revision() or second.known_revision()) is not None)
     known = store.known_revision() or second.known_revision()
@@ -239,31 +232,31 @@ async def test_who_gave_way_makes_the_claim_again_later(
     assert before < written < known
 
 
-async def test_the_next_one_takes_over_from_who_is_closed(settings: EtcdSettings) -> None:
+async def test_a_closed_store_releases_the_lease_for_the_next_one(settings: EtcdSettings) -> None:
     async with opened(settings) as first:
-        await claimed(first)
+        await acquired(first)
         before = await first.create("/a", b"")
     assert first.known_revision() is None
     begun = time.monotonic()
     async with opened(settings) as second:
         assert await second.update("/a", b"", expected=before) > before
         assert time.monotonic() - begun < AT_ONCE
-        assert await claimed(second) > before
+        assert await acquired(second) > before
 
 
 @pytest.mark.usefixtures("short_lease")
-async def test_others_wait_for_the_lease_of_who_has_died(settings: EtcdSettings) -> None:
+async def test_other_replicas_wait_for_the_lease_of_a_dead_one_to_expire(settings: EtcdSettings) -> None:
     dead = await EtcdStorage.open(settings)
-    await claimed(dead)
-    # As a kill leaves it: nobody prolongs the lease, and nobody lets it go.
-    for running in dead._running:
+    await acquired(dead)
+    # As after a kill: the lease is neither renewed nor released.
+    for running in dead._tasks:
         running.cancel()
     async with opened(settings) as storage:
         begun = time.monotonic()
         await storage.create("/a", b"")
         assert (
             time.monotonic() - begun
-            > writer_lease._LEASE_SECONDS * (1 - writer_lease._CERTAIN) - writer_lease._PROLONG_SECONDS
+            > writer_lease._LEASE_SECONDS * (1 - writer_lease._TRUSTED_PART) - writer_lease._RENEW_SECONDS
         )
         begun = time.monotonic()
         await storage.create("/b", b"")
@@ -271,39 +264,39 @@ async def test_others_wait_for_the_lease_of_who_has_died(settings: EtcdSettings)
     await dead.close()
 
 
-async def test_a_claim_that_stays_in_the_way_is_told_with_what_to_do(
+async def test_a_lease_that_is_not_released_fails_the_write_with_a_remedy(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_lease, "_PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(writer_lease, "_GIVE_WAY_SECONDS", 0.1)
-    monkeypatch.setattr(store._claim, "heard", lambda _: None)
-    with pytest.raises(StorageUnavailable, match="another replica, the only one to write so far") as refused:
+    monkeypatch.setattr(writer_lease, "_HANDOVER_SECONDS", 0.1)
+    monkeypatch.setattr(store._lease, "observe", lambda _: None)
+    with pytest.raises(StorageUnavailable, match="another replica holds the writer lease") as refused:
         await second.create("/a", b"")
     assert "try again" in refused.value.remedy
     monkeypatch.undo()
     await second.create("/a", b"")
 
 
-async def test_who_waits_for_another_to_give_way_when_its_store_is_closed_is_told(
+async def test_closing_a_store_fails_its_writes_that_wait_for_a_handover(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store._claim, "heard", lambda _: None)
+    monkeypatch.setattr(store._lease, "observe", lambda _: None)
     writing = asyncio.create_task(second.create("/a", b""))
-    await eventually(lambda: second._claim._wishing is not None)
+    await eventually(lambda: second._lease._handover is not None)
     begun = time.monotonic()
     await second.close()
     with pytest.raises(StorageUnavailable):
         await writing
     assert time.monotonic() - begun < writer_lease._LEASE_SECONDS
-    assert second._claim._wishing is not None
-    await asyncio.wait([second._claim._wishing])
+    assert second._lease._handover is not None
+    await asyncio.wait([second._lease._handover])
 
 
 # What a holder must not be wrong about
 
 
 @pytest.mark.usefixtures("short_lease")
-async def test_who_was_frozen_does_not_rely_on_a_claim_that_ended(settings: EtcdSettings) -> None:
+async def test_a_frozen_replica_does_not_trust_a_lease_that_expired(settings: EtcdSettings) -> None:
     ready = threading.Event()
     found: list[KeyValue | None] = []
 
@@ -311,7 +304,7 @@ async def test_who_was_frozen_does_not_rely_on_a_claim_that_ended(settings: Etcd
         async with opened(settings) as storage:
             cacher = await Cacher.open(storage, "/")
             revision = await cacher.create("/a", b"old")
-            await claimed(storage)
+            await acquired(storage)
             await cacher.wait_for(revision)
             found.append(cacher.get_cached("/a"))
             ready.set()
@@ -329,27 +322,27 @@ async def test_who_was_frozen_does_not_rely_on_a_claim_that_ended(settings: Etcd
     assert found[1:] == [None, KeyValue("/a", b"new", revision)]
 
 
-async def test_who_does_not_hear_of_others_has_no_claim(
+async def test_a_replica_without_a_watch_does_not_hold_the_lease(
     store: EtcdStorage, second: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
         raise StorageUnavailable("the watch broke off")
 
-    # Its watch breaks off each time that it is opened; calls are answered, and the lease is prolonged.
-    monkeypatch.setattr(store._follower, "_listen", broken)
-    await store._endpoints.member._watches.close()
-    await second.create("/a", b"")  # nobody hears the wish for that
+    # Its watch breaks off each time that it is opened; calls are answered, and the lease is renewed.
+    monkeypatch.setattr(store._watch, "_receive_from", broken)
+    await store._client.member._watches.close()
+    await second.create("/a", b"")  # needs no handover request, which the other would not see
     assert store.known_revision() is None
-    await asyncio.sleep(2 * writer_lease._PROLONG_SECONDS)
+    await asyncio.sleep(2 * writer_lease._RENEW_SECONDS)
     assert store.known_revision() is None
     monkeypatch.undo()
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.0)
-    await eventually(lambda: store._follower.problem == "")
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.0)
+    await eventually(lambda: store._watch.problem == "")
 
 
-async def test_a_write_without_an_answer_ends_the_claim(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = store._claim.revision
-    (member,) = store._endpoints._members
+async def test_a_write_without_a_response_ends_the_lease(store: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = store._lease.revision
+    (member,) = store._client._members
     call = member.call
 
     async def lost(name: str, request: Any, **named: Any) -> Any:
@@ -363,36 +356,36 @@ async def test_a_write_without_an_answer_ends_the_claim(store: EtcdStorage, monk
         await store.create("/a", b"")
     assert store.known_revision() is None
     monkeypatch.undo()
-    assert await claimed(store) >= store._claim.revision > before
+    assert await acquired(store) >= store._lease.revision > before
     assert await store.get("/a") is not None
 
 
-async def test_a_write_that_is_cancelled_ends_the_claim(store: EtcdStorage) -> None:
-    before = store._claim.revision
+async def test_a_cancelled_write_ends_the_lease(store: EtcdStorage) -> None:
+    before = store._lease.revision
     writing = asyncio.create_task(store.create("/a", b""))
     await asyncio.sleep(0)
     writing.cancel()
     with suppress(asyncio.CancelledError):
         await writing
     assert store.known_revision() is None
-    await claimed(store)
-    assert store._claim.revision > before
+    await acquired(store)
+    assert store._lease.revision > before
 
 
-async def test_a_claim_that_etcd_has_ended_is_made_anew(store: EtcdStorage) -> None:
-    before = store._claim.revision
-    await store._endpoints.call("revoke", messages.LeaseRevokeRequest(id=store._claim._lease))
+async def test_a_lease_that_etcd_has_revoked_is_acquired_again(store: EtcdStorage) -> None:
+    before = store._lease.revision
+    await store._client.call("revoke", messages.LeaseRevokeRequest(id=store._lease._lease.id))
     writes = await fill(store, *(f"/{number}" for number in range(20)))
-    await eventually(lambda: store._claim.revision > before)
-    assert await claimed(store) >= writes[-1]
+    await eventually(lambda: store._lease.revision > before)
+    assert await acquired(store) >= writes[-1]
 
 
-async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_writes(
+async def test_a_lease_that_could_not_be_released_does_not_refuse_its_own_writes(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a restart of etcd, which has the lease begin anew."""
-    (member,) = store._endpoints._members
-    call, before = member.call, store._claim.revision
+    """As after a restart of etcd, which restarts the lease."""
+    (member,) = store._client._members
+    call, before = member.call, store._lease.revision
 
     async def unable(name: str, request: Any, **named: Any) -> Any:
         if name == "revoke":
@@ -401,44 +394,44 @@ async def test_a_claim_that_could_not_be_let_go_is_not_in_the_way_of_its_own_wri
 
     monkeypatch.setattr(writer_lease, "ATTEMPT_SECONDS", 0.2)
     monkeypatch.setattr(member, "call", unable)
-    store._claim.give_up()
+    store._lease.abandon()
     await asyncio.sleep(0.5)
     assert store.known_revision() is None
     begun = time.monotonic()
     await store.create("/a", b"")
     assert time.monotonic() - begun < AT_ONCE
     monkeypatch.setattr(member, "call", call)
-    await claimed(store)  # within a minute: nobody else has wished for anything
-    assert store._claim.revision > before
+    await acquired(store)  # within a minute: no other replica has requested it
+    assert store._lease.revision > before
 
 
-async def test_after_a_failure_that_nobody_expects_the_claim_is_made_anew(
+async def test_after_an_unexpected_error_the_lease_is_acquired_again(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keep, before = store._claim._keep, store._claim.revision
+    keep, before = store._lease._lease.keep_alive, store._lease.revision
 
-    async def fails() -> None:
-        monkeypatch.setattr(store._claim, "_keep", keep)
+    async def fails(**_: object) -> None:
+        monkeypatch.setattr(store._lease._lease, "keep_alive", keep)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(store._claim, "_keep", fails)
-    store._claim.give_up()
+    monkeypatch.setattr(store._lease._lease, "keep_alive", fails)
+    store._lease.abandon()
     await eventually(lambda: "ZeroDivisionError" in caplog.text)
-    await claimed(store)
-    assert store._claim.revision > before
+    await acquired(store)
+    assert store._lease.revision > before
 
 
-async def test_a_copy_of_a_claim_is_none(settings: EtcdSettings) -> None:
+async def test_a_copy_of_the_lease_key_is_ignored(settings: EtcdSettings) -> None:
     """As etcdctl make-mirror leaves it: without its lease, so it would never end."""
     async with opened(settings) as storage:
-        copied = messages.TxnRequest(success=[{"request_put": {"key": storage._claim._key}}])
-        await storage._endpoints.call("txn", copied)
+        copied = messages.TxnRequest(success=[{"request_put": {"key": storage._lease._key}}])
+        await storage._client.call("txn", copied)
         begun = time.monotonic()
         revision = await storage.create("/a", b"")
         with pytest.raises(KeyExists):
             await storage.create("/a", b"")
         assert time.monotonic() - begun < AT_ONCE
-        assert await claimed(storage) > revision
+        assert await acquired(storage) > revision
         await storage.create("/b", b"")
 
 
@@ -488,7 +481,7 @@ class Users:
         self._chance = random.Random(7)
         self.seen: list[Seen] = []
         self.certain = 0
-        """Reads that nobody had to be asked for."""
+        """Reads without a request to etcd."""
 
     async def work(self) -> None:
         readers = (self._keep_reading(cacher, key) for cacher in self._cachers for key in ("/a", "/b"))
@@ -526,13 +519,13 @@ class Users:
                 return await cacher.update(key, b"", expected=found.revision)
 
 
-async def test_nobody_ever_reads_less_than_was_answered_before(
+async def test_no_read_returns_less_than_was_acknowledged_before(
     settings: EtcdSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three replicas read and write, in turns and at once; the claim goes from one to another many times."""
-    monkeypatch.setattr(writer_lease, "_SOON", 0.005)
-    monkeypatch.setattr(writer_lease, "_PROLONG_SECONDS", 0.01)
-    monkeypatch.setattr(writer_lease, "_NOT_SOON", 0.03)
+    """Three replicas read and write, in turns and at once; the lease changes its holder many times."""
+    monkeypatch.setattr(writer_lease, "_RETRY_DELAY", 0.005)
+    monkeypatch.setattr(writer_lease, "_RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(writer_lease, "_YIELD_DELAY", 0.03)
     async with opened(settings) as one, opened(settings) as two, opened(settings) as three:
         cachers = [await Cacher.open(each, "/") for each in (one, two, three)]
         await fill(one, "/a", "/b")

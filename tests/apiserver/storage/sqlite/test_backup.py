@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, integrity, s
 from clusterregistry.apiserver.storage.sqlite import backup as backing_up
 from clusterregistry.apiserver.storage.sqlite import restore as restoring
 from clusterregistry.apiserver.storage.sqlite.backup import back_up
-from clusterregistry.apiserver.storage.sqlite.restore import LEAP, Restored
+from clusterregistry.apiserver.storage.sqlite.restore import REVISION_JUMP, Restored
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -73,7 +73,7 @@ async def test_a_backup_holds_what_was_committed_while_the_store_goes_on(sqlite:
     assert [item.key for item in (await sqlite.list("/")).items] == ["/a", "/b"]
 
 
-async def test_writes_during_a_backup_neither_wait_nor_make_it_begin_anew(
+async def test_writes_during_a_backup_neither_wait_nor_restart_it(
     sqlite: SQLiteStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backing_up, "_PAGES", 1)
@@ -110,7 +110,7 @@ def test_no_half_file_is_left_by_an_interrupted_backup(database: Path, tmp_path:
     assert set(tmp_path.iterdir()) - beside == before
 
 
-def test_a_file_is_overwritten_only_when_told_so(database: Path, tmp_path: Path) -> None:
+def test_a_file_is_overwritten_only_on_request(database: Path, tmp_path: Path) -> None:
     target = tmp_path / "backup.db"
     target.write_bytes(b"precious")
     with pytest.raises(StorageUnavailable, match="exists") as refused:
@@ -179,7 +179,7 @@ def damage(path: Path) -> None:
 async def test_a_restored_database_holds_what_the_backup_did(backup: Path, tmp_path: Path) -> None:
     path = tmp_path / "new" / "registry.db"
     restored = restore(backup, path)
-    assert restored == Restored(kept=None, revision=5 + LEAP)
+    assert restored == Restored(kept=None, revision=5 + REVISION_JUMP)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert await contents(path) == [KeyValue("/a", b"2", 4)]
@@ -190,13 +190,13 @@ async def test_a_restored_store_goes_on_behind_every_revision_that_was_seen(back
     for number in range(10):
         await storage.create(f"/later/{number}", b"")
     await storage.close()
-    assert restore(backup, database).revision == 15 + LEAP
+    assert restore(backup, database).revision == 15 + REVISION_JUMP
     storage = await SQLiteStorage.open(database)
     with pytest.raises(RevisionCompacted):
         await storage.history("/", after=15)
-    assert (await storage.list("/")).revision == 15 + LEAP
-    assert await storage.create("/c", b"") == 16 + LEAP
-    await storage.compact(16 + LEAP)
+    assert (await storage.list("/")).revision == 15 + REVISION_JUMP
+    assert await storage.create("/c", b"") == 16 + REVISION_JUMP
+    await storage.compact(16 + REVISION_JUMP)
     assert [item.key for item in (await storage.list("/")).items] == ["/a", "/c"]
     await storage.close()
 
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_read_is_kept_together_with_its_log(backup: Path, 
     assert kept is not None
     assert bytes_of(kept).startswith(b"this is a text")
     assert bytes_of(Path(f"{kept}-wal")) == b"its log"
-    assert stats.measure(path).revision == 5 + LEAP
+    assert stats.measure(path).revision == 5 + REVISION_JUMP
 
 
 async def test_a_damaged_database_can_be_replaced_and_is_kept_as_it_is(backup: Path, database: Path) -> None:
@@ -381,10 +381,10 @@ async def test_a_file_that_only_looks_like_ours_is_refused_and_left_alone(databa
     assert bytes_of(database) == before
 
 
-async def test_a_file_made_anew_from_a_dump_is_still_ours(database: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "anew.db")) as anew:
-        anew.executescript("\n".join(old.iterdump()))
-    assert await contents(tmp_path / "anew.db") == [KeyValue("/a", b"2", 4)]
+async def test_a_file_created_from_a_dump_is_accepted(database: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "new.db")) as new:
+        new.executescript("\n".join(old.iterdump()))
+    assert await contents(tmp_path / "new.db") == [KeyValue("/a", b"2", 4)]
 
 
 def test_a_backup_can_be_read_without_making_files_beside_it(backup: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_backup_can_be_read_without_making_files_beside_it(backup: Path) -> No
     assert sorted(each.name for each in backup.parent.glob("backup*")) == ["backup.db"]
 
 
-def test_measures_tell_what_is_there(database: Path) -> None:
+def test_stats_count_what_is_stored(database: Path) -> None:
     measures = stats.measure(database)
     assert (dict(measures.objects), measures.object_bytes) == ({"/": 1}, 1)
     assert (measures.revision, measures.oldest_revision, measures.rows) == (5, 1, 4)

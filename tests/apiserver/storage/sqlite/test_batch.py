@@ -14,7 +14,7 @@ from clusterregistry.apiserver.storage.sqlite.batch import MOST_ROWS
 
 
 def batches_of(storage: SQLiteStorage) -> list[Sequence[Event]]:
-    """The commits from now on: each is told once."""
+    """The commits from now on, each once."""
     batches: list[Sequence[Event]] = []
     storage.subscribe("", batches.append)
     return batches
@@ -28,7 +28,7 @@ async def test_writes_of_one_turn_of_the_loop_share_a_commit(sqlite: SQLiteStora
 
 async def test_writes_that_keep_coming_share_a_commit(sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each begins a turn of the loop later than the one before it, as requests of clients do."""
-    monkeypatch.setattr(writer, "_PATIENCE", 60.0)
+    monkeypatch.setattr(writer, "_COLLECT_SECONDS", 60.0)
     batches = batches_of(sqlite)
 
     async def later(turns: int) -> None:
@@ -44,7 +44,7 @@ async def test_writes_that_keep_coming_share_a_commit(sqlite: SQLiteStorage, mon
 async def test_a_write_waits_for_others_only_for_so_long(
     sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch, patience: float, waiting: list[int]
 ) -> None:
-    monkeypatch.setattr(writer, "_PATIENCE", patience)
+    monkeypatch.setattr(writer, "_COLLECT_SECONDS", patience)
     seen, writes = [], []
     for number in range(5):
         writes.append(sqlite._writer.write(f"/{number}", b"", expected=None))
@@ -62,7 +62,7 @@ async def test_a_commit_has_an_end_and_the_other_writes_follow_in_their_order(sq
     assert all(item.value == item.key.encode()[1:] for item in (await sqlite.list("/")).items)
 
 
-async def test_writes_that_nobody_has_taken_yet_are_done_before_a_store_closes(sqlite: SQLiteStorage) -> None:
+async def test_collected_writes_are_executed_before_a_store_closes(sqlite: SQLiteStorage) -> None:
     writes = [asyncio.ensure_future(sqlite.create(key, b"")) for key in ("/a", "/b", "/a")]
     await asyncio.sleep(0)  # they have begun, and are collected
     await sqlite.close()
@@ -72,7 +72,7 @@ async def test_writes_that_nobody_has_taken_yet_are_done_before_a_store_closes(s
 
 
 @pytest.mark.parametrize("delete", [False, True])
-async def test_what_the_writer_of_a_change_knows_is_told_with_it(sqlite: SQLiteStorage, *, delete: bool) -> None:
+async def test_the_known_previous_value_is_part_of_the_event(sqlite: SQLiteStorage, *, delete: bool) -> None:
     created = await sqlite.create("/a", b"old")
     batches, known = batches_of(sqlite), KeyValue("/a", b"old", created)
     if delete:
@@ -82,7 +82,7 @@ async def test_what_the_writer_of_a_change_knows_is_told_with_it(sqlite: SQLiteS
     assert batches[0][0].previous is known
 
 
-async def test_what_somebody_knows_of_another_revision_counts_for_nothing(sqlite: SQLiteStorage) -> None:
+async def test_a_known_value_of_another_revision_is_ignored(sqlite: SQLiteStorage) -> None:
     created = await sqlite.create("/a", b"1")
     updated = await sqlite.update("/a", b"2", expected=created)
     batches = batches_of(sqlite)

@@ -41,7 +41,7 @@ async def test_a_compaction_that_was_cut_short_goes_on_at_the_next(
     await sqlite.create("/a", b"")
     for revision in range(2, 12):
         await sqlite.update("/a", b"", expected=revision)
-    done = await sqlite._writer.transact(lambda connection: writer.sweep(connection, revision=12))
+    done = await sqlite._writer.transact(lambda connection: writer.compact_slice(connection, revision=12))
     assert not done
     assert rows(tmp_path / "registry.db") == list(range(4, 13))
     await sqlite.close()

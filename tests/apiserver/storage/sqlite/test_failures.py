@@ -38,7 +38,7 @@ async def free_the_disk(storage: SQLiteStorage) -> None:
     await storage._writer.transact(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchall())
 
 
-async def test_a_second_process_is_refused_and_told_what_to_do(sqlite: SQLiteStorage, tmp_path: Path) -> None:
+async def test_a_second_process_is_refused_with_a_remedy(sqlite: SQLiteStorage, tmp_path: Path) -> None:
     path = str(tmp_path / "registry.db")
     second = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", OPEN, path], capture_output=True, text=True, check=True
@@ -111,7 +111,7 @@ async def test_a_full_disk_fails_the_write_changes_nothing_and_is_gone_when_ther
     assert await sqlite.create("/b", b"x" * 10_000) == 3
 
 
-async def test_a_problem_is_told_while_writes_fail_and_ends_without_a_write(sqlite: SQLiteStorage) -> None:
+async def test_a_problem_is_reported_while_writes_fail_and_ends_without_a_write(sqlite: SQLiteStorage) -> None:
     assert sqlite.problem() == ""
     await fill_the_disk(sqlite)
     with pytest.raises(StorageUnavailable):

@@ -66,7 +66,7 @@ def damage(path: Path) -> None:
 
 
 async def refused(path: Path, match: str) -> str:
-    """What an operator is told to do about a start that is refused, and that has changed nothing."""
+    """The remedy of a refused start, which has changed nothing."""
     before = state(path.parent)
     with pytest.raises(StorageUnavailable, match=match) as refusal:
         await SQLiteStorage.open(path)
@@ -129,7 +129,7 @@ def of_a_newer_version(connection: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("change", "message"), [(of_another_program, "another program's"), (of_a_newer_version, "format 99")]
 )
-async def test_what_a_file_is_can_be_told_with_its_log_and_without_touching_either(
+async def test_a_file_is_inspected_with_its_log_and_neither_is_touched(
     tmp_path: Path, change: Change, message: str
 ) -> None:
     await refused(await changed(tmp_path, change), message)

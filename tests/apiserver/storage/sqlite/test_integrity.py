@@ -117,12 +117,12 @@ async def _write_on(storage: SQLiteStorage) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told(database: Path, statement: str, problem: str) -> None:
+def test_impossible_rows_are_reported(database: Path, statement: str, problem: str) -> None:
     change(database, statement)
     assert found(database)[0] == problem
 
 
-async def test_rows_that_compaction_should_have_removed_are_told(database: Path) -> None:
+async def test_rows_that_compaction_should_have_removed_are_reported(database: Path) -> None:
     storage = await SQLiteStorage.open(database)
     await storage.compact(6)
     await storage.close()
@@ -137,8 +137,8 @@ def test_every_value_is_looked_at_and_each_problem_is_one_more(database: Path) -
     def suspicious(key: str, value: bytes) -> str:
         return f"{key} is {value.decode()}"
 
-    told = list(integrity.problems(database, full=False, value_problem=suspicious, progress=ignore))
-    assert told == [
+    reported = list(integrity.problems(database, full=False, value_problem=suspicious, progress=ignore))
+    assert reported == [
         "revision 2 of /a: /a is 1",
         "revision 3 of /b: /b is 1",
         "revision 4 of /a: /a is 2",
@@ -146,7 +146,7 @@ def test_every_value_is_looked_at_and_each_problem_is_one_more(database: Path) -
     ]
 
 
-def test_a_key_that_is_no_text_is_told_and_does_not_end_the_check(database: Path) -> None:
+def test_a_key_that_is_no_text_is_reported_and_does_not_end_the_check(database: Path) -> None:
     change(
         database,
         "INSERT INTO log VALUES (7, CAST(x'2fff' AS TEXT), 0, x'00')",
@@ -155,13 +155,13 @@ def test_a_key_that_is_no_text_is_told_and_does_not_end_the_check(database: Path
     assert found(database) == ["revision 8: 'd' is no key"]
 
 
-def test_what_sqlite_finds_is_told(database: Path) -> None:
+def test_problems_that_sqlite_finds_are_reported(database: Path) -> None:
     with database.open("r+b") as file:
         file.seek(PAGE_BYTES + 7)  # how many bytes in the middle of the page are fragments
         file.write(b"\x09")
-    (told,) = found(database)
-    assert told.startswith("Fragmentation of ")
-    assert told.endswith(" reported as 9 on page 2")
+    (reported,) = found(database)
+    assert reported.startswith("Fragmentation of ")
+    assert reported.endswith(" reported as 9 on page 2")
 
 
 def test_a_check_that_gets_no_further_says_so(database: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_check_that_gets_no_further_says_so(database: Path) -> None:
     assert found(database)[-1] == "the file cannot be read any further: database disk image is malformed"
 
 
-def test_whoever_meets_damage_is_told_how_to_look_closer_and_what_to_do(database: Path) -> None:
+def test_an_error_for_damage_names_the_check_and_the_remedy(database: Path) -> None:
     overwrite_a_page(database)
     with pytest.raises(StorageUnavailable, match="the file is damaged") as refused:
         stats.measure(database)
@@ -188,14 +188,14 @@ def test_only_a_full_check_looks_into_indexes(database: Path) -> None:
     assert "missing from index extra" in found(database, full=True)[0]
 
 
-def test_progress_is_told(database: Path) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported(database: Path) -> None:
+    reported: list[tuple[int, int]] = []
     list(
         integrity.problems(
-            database, full=False, value_problem=no_problem, progress=lambda done, total: told.append((done, total))
+            database, full=False, value_problem=no_problem, progress=lambda done, total: reported.append((done, total))
         )
     )
-    assert told == [(0, 5)]
+    assert reported == [(0, 5)]
 
 
 def test_what_cannot_be_read_is_no_problem_of_the_file(tmp_path: Path) -> None:
@@ -233,19 +233,19 @@ def test_a_large_file_is_checked_in_the_background(
     monkeypatch.setattr(integrity, "PAUSE_SECONDS", 0.0)
     if damaged:
         overwrite_a_page(database)
-    told: list[str] = []
+    reported: list[str] = []
     done = threading.Event()
 
     def report(damage: str) -> None:
-        told.append(damage)
+        reported.append(damage)
         done.set()
 
     stop = check_at_start(database, report=report)
     assert done.wait(30)
     stop()
     stop()
-    assert [text != "" for text in told] == [damaged]
-    assert all(f"{database}: the file is damaged" in text for text in told if text)
+    assert [text != "" for text in reported] == [damaged]
+    assert all(f"{database}: the file is damaged" in text for text in reported if text)
 
 
 def test_a_check_in_the_background_can_be_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +289,7 @@ async def test_a_damaged_file_is_not_served(tmp_path: Path) -> None:
         await SQLiteStorage.open(path)
 
 
-async def test_damage_that_is_found_while_serving_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_damage_found_while_serving_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(_: Path, *, report: Callable[[str], None]) -> Callable[[], None]:
         report("page 7 is damaged")
         return lambda: None

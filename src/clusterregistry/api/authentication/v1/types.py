@@ -5,23 +5,23 @@ from __future__ import annotations
 from clusterregistry.apimachinery.schema.schemas import Array, Boolean, Map, Object, String
 
 EXTRA = Map(
-    description="Extra is what the authenticator knows of the user beyond name and groups.",
+    description="Extra are further attributes of the user from the authenticator.",
     values=Array(items=String()),
 )
 
 USER_INFO = Object(
     type_name="v1.UserInfo",
-    description="UserInfo is a user as the server recognises one.",
+    description="UserInfo is a user as the server authenticates it.",
     fields={
         "username": String(description="Username is the name of the user."),
-        "uid": String(description="UID tells users of the same name at different times apart."),
+        "uid": String(description="UID identifies the user among users of the same name over time."),
         "groups": Array(items=String(), description="Groups are the groups that the user is a member of."),
         "extra": EXTRA,
     },
 )
 
 SELF_SUBJECT_REVIEW = Object(
-    description="SelfSubjectReview tells the user who asks who they are to the server.",
+    description="SelfSubjectReview contains the user information that the server has about the current user.",
     fields={
         "status": Object(
             type_name="v1.SelfSubjectReviewStatus",
@@ -32,18 +32,18 @@ SELF_SUBJECT_REVIEW = Object(
 )
 
 TOKEN_REVIEW = Object(
-    description="TokenReview asks whose token this is.",
+    description="TokenReview attempts to authenticate a token to a known user.",
     required=("spec",),
     fields={
         "spec": Object(
             type_name="v1.TokenReviewSpec",
             required=("token",),
-            description="Spec is the question.",
+            description="Spec has the token.",
             fields={
                 "token": String(description="Token is the bearer token."),
                 "audiences": Array(
                     items=String(),
-                    description="Audiences are those for whom the token may be meant; none: the server itself.",
+                    description="Audiences are the intended recipients of the token; none: the server itself.",
                 ),
             },
         ),
@@ -51,12 +51,12 @@ TOKEN_REVIEW = Object(
             type_name="v1.TokenReviewStatus",
             description="Status is filled in by the server.",
             fields={
-                "authenticated": Boolean(description="Authenticated says whether the token is that of a user."),
+                "authenticated": Boolean(description="Authenticated is true if the token is that of a known user."),
                 "user": USER_INFO,
                 "audiences": Array(
-                    items=String(), description="Audiences are those of the question for whom the token is meant."
+                    items=String(), description="Audiences are those of the spec that the token is valid for."
                 ),
-                "error": String(description="Error says why the token could not be checked, or is not good."),
+                "error": String(description="Error is why the token could not be checked, or is invalid."),
             },
         ),
     },

@@ -28,12 +28,12 @@ def _selector(what: str, *, requirement: Object) -> Object:
 
 _FIELD_REQUIREMENT = Object(
     type_name="v1.FieldSelectorRequirement",
-    description="Requirement is what one field must be like.",
+    description="Requirement is a condition on one field.",
     required=("key", "operator"),
     fields={
         "key": _text("Key names one of the fields."),
         "operator": _text("Operator is In, NotIn, Exists or DoesNotExist."),
-        "values": _texts("Values are those that In and NotIn speak of."),
+        "values": _texts("Values are those of In and NotIn."),
     },
 )
 
@@ -44,7 +44,7 @@ _ATTRIBUTES: dict[str, Schema] = {
         description="ResourceAttributes describe access to a resource.",
         fields={
             "namespace": _text("Namespace of the objects; empty for resources without, or for all namespaces."),
-            "verb": _text("Verb is what is to be done, such as get, list, create or delete; * is all of it."),
+            "verb": _text("Verb is the action, such as get, list, create or delete; * is all of them."),
             "group": _text("Group is the API group of the resource; * is all of them."),
             "version": _text("Version of the API group; * is all of them."),
             "resource": _text("Resource is the plural name; * is all of them."),
@@ -56,7 +56,7 @@ _ATTRIBUTES: dict[str, Schema] = {
     ),
     "nonResourceAttributes": Object(
         type_name="v1.NonResourceAttributes",
-        description="NonResourceAttributes describe access to a path that is no resource.",
+        description="NonResourceAttributes describe access to a path that is not a resource.",
         fields={"path": _text("Path of the request."), "verb": _text("Verb is the HTTP method in lower case.")},
     ),
 }
@@ -66,20 +66,20 @@ _ACCESS_STATUS = Object(
     description="Status is filled in by the server.",
     required=("allowed",),
     fields={
-        "allowed": Boolean(description="Allowed says whether this would be allowed."),
-        "denied": Boolean(description="Denied says whether somebody forbids it, whatever others think."),
-        "reason": _text("Reason says why it is allowed or denied."),
-        "evaluationError": _text("EvaluationError says what could not be found out."),
+        "allowed": Boolean(description="Allowed is true if the action is allowed."),
+        "denied": Boolean(description="Denied is true if an authorizer denies the action, which no other can allow."),
+        "reason": _text("Reason is why the action is allowed or denied."),
+        "evaluationError": _text("EvaluationError is an error of the evaluation."),
     },
 )
 
 SELF_SUBJECT_ACCESS_REVIEW = Object(
-    description="SelfSubjectAccessReview asks whether the user who asks may do something.",
+    description="SelfSubjectAccessReview checks whether the current user may perform an action.",
     required=("spec",),
     fields={
         "spec": Object(
             type_name="v1.SelfSubjectAccessReviewSpec",
-            description="Spec is the question: one of the two attributes.",
+            description="Spec has one of the two attributes.",
             fields=_ATTRIBUTES,
         ),
         "status": _ACCESS_STATUS,
@@ -87,12 +87,12 @@ SELF_SUBJECT_ACCESS_REVIEW = Object(
 )
 
 SUBJECT_ACCESS_REVIEW = Object(
-    description="SubjectAccessReview asks whether a user may do something.",
+    description="SubjectAccessReview checks whether a user may perform an action.",
     required=("spec",),
     fields={
         "spec": Object(
             type_name="v1.SubjectAccessReviewSpec",
-            description="Spec is the question: one of the two attributes, and a user or groups.",
+            description="Spec has one of the two attributes, and a user or groups.",
             fields={
                 **_ATTRIBUTES,
                 "user": _text("User is the name of the user."),
@@ -106,12 +106,12 @@ SUBJECT_ACCESS_REVIEW = Object(
 )
 
 SELF_SUBJECT_RULES_REVIEW = Object(
-    description="SelfSubjectRulesReview lists what the user who asks may do, as far as it can be listed.",
+    description="SelfSubjectRulesReview lists actions that the current user may perform, as far as known.",
     required=("spec",),
     fields={
         "spec": Object(
             type_name="v1.SelfSubjectRulesReviewSpec",
-            description="Spec is the question.",
+            description="Spec has the namespace.",
             fields={"namespace": _text("Namespace in which the rules count. Required, though here all are the same.")},
         ),
         "status": Object(
@@ -145,8 +145,8 @@ SELF_SUBJECT_RULES_REVIEW = Object(
                         },
                     ),
                 ),
-                "incomplete": Boolean(description="Incomplete says that there may be more."),
-                "evaluationError": _text("EvaluationError says what could not be found out."),
+                "incomplete": Boolean(description="Incomplete is true if the lists may be incomplete."),
+                "evaluationError": _text("EvaluationError is an error of the evaluation."),
             },
         ),
     },

@@ -1,4 +1,4 @@
-"""What is wrong with an access review, worded as kube-apiserver words it."""
+"""Validates access reviews, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATH = "spec.nonResourceAttributes"
 
 
 def validate_self_access(spec: Object) -> list[FieldError]:
-    """Exactly one of the two kinds of attributes must be there."""
+    """Requires exactly one of the two kinds of attributes."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     found: list[FieldError] = []
     if resource is not None and path is not None:
@@ -28,7 +28,7 @@ def validate_self_access(spec: Object) -> list[FieldError]:
 
 
 def validate_access(spec: Object) -> list[FieldError]:
-    """The same of somebody, who must be named."""
+    """Like ``validate_self_access``, and requires a user or a group."""
     found = validate_self_access(spec)
     if not spec.get("user") and not spec.get("groups"):
         found.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
@@ -36,7 +36,7 @@ def validate_access(spec: Object) -> list[FieldError]:
 
 
 def validate_metadata(metadata: Object) -> list[FieldError]:
-    """A question has no metadata, but for the managed fields that the server gives it."""
+    """A review has no metadata, except for the managed fields of the server."""
     if metadata.keys() <= {"managedFields"}:
         return []
     return [field_errors.invalid("metadata", metadata, "must be empty")]
@@ -85,7 +85,7 @@ def _validate_label_requirement(requirement: Object, field: str) -> list[FieldEr
 
 
 def _validate_number_of_values(requirement: Object, field: str) -> list[FieldError]:
-    """Operators that nobody knows are let through: later versions may have them."""
+    """Unknown operators pass: later versions may have them."""
     operator, values = requirement["operator"], requirement.get("values")
     if operator in ("In", "NotIn") and not values:
         return [field_errors.required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")]

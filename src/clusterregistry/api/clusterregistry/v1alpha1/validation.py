@@ -1,6 +1,6 @@
-"""What a schema cannot say of a Cluster: addresses, ranges and certificate bundles that make sense.
+"""Validates what the schema of a Cluster cannot express: addresses, CIDRs and certificate bundles.
 
-Every function takes any JSON value; what has the wrong type is the schema's to report, and passed over here.
+Every function takes any JSON value. Values of a wrong type are skipped: the schema reports them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENDPOINTS = "spec.kubernetesApiEndpoints"
 _BITS = re.compile("0|[1-9][0-9]{0,2}")
 _HOST_LIMIT = 253
 _HIGHEST_PORT = 65535
-# Underscores are no DNS names, but resolvers and container networks serve them.
+# DNS names have no underscores, but resolvers and container networks serve them.
 _HOSTNAME = re.compile(
     r"(?:[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?\.?"
 )
@@ -29,8 +29,8 @@ _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _USUAL_ADDRESS = re.compile(
     rf"(?:{_OCTET}(?:\.{_OCTET}){{3}}|(?![0-9.]*(?::|$))(?:{_HOSTNAME.pattern}))(?::[1-9][0-9]{{0,3}})?"
 )
-"""An IPv4 address or a name, maybe with a low port. What it does not match may still be good; of what it matches only
-the length has to be looked at."""
+"""An IPv4 address or a name, perhaps with a low port. Other addresses may be valid too; a match is valid unless it is
+too long."""
 
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
 _HOST_AND_PORT = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::([0-9]{1,5}))?")
@@ -40,9 +40,9 @@ _PRIVATE_KEY = re.compile(rb"-----BEGIN [^\r\n]*PRIVATE KEY( BLOCK)?-----")
 
 
 def validate_spec(cluster: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
-    """Everything in the spec that the schema lets through and that is still wrong.
+    """The errors in the spec that the schema does not find.
 
-    Endpoints that equal those of ``old`` are known to be good.
+    Endpoints that equal those of ``old`` are known to be valid.
     """
     endpoints = _endpoints(cluster)
     errors: list[FieldError] = []
@@ -57,7 +57,7 @@ def validate_spec(cluster: dict[str, Any], old: dict[str, Any] | None = None) ->
 
 
 def validate_spec_update(cluster: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
-    """What may not change: a cluster's identity, once it is known."""
+    """The errors of a change: a cluster's identity is immutable once it is set."""
     before = _child(old, "spec").get("clusterID")
     now = _child(cluster, "spec").get("clusterID")
     if before in (None, "", now):
@@ -66,7 +66,7 @@ def validate_spec_update(cluster: dict[str, Any], old: dict[str, Any]) -> list[F
 
 
 def server_address_error(address: str) -> str:
-    """Why ``address`` is no host, host:port, IP, IP:port or http(s) URL; empty when it is one."""
+    """The error of an address that is not a host, host:port, IP, IP:port or http(s) URL; empty if it is valid."""
     if len(address) <= _HOST_LIMIT and _USUAL_ADDRESS.fullmatch(address):
         return ""
     if "://" in address:
@@ -78,7 +78,7 @@ def server_address_error(address: str) -> str:
 
 @bounded_cache(1024)
 def client_cidr_error(cidr: str) -> str:
-    """Why ``cidr`` is no range of addresses; empty when it is one. Host bits may be set, as Go allows."""
+    """The error of a CIDR; empty if it is valid. Host bits may be set, as in Go."""
     address, _, bits = cidr.partition("/")
     longest = 128 if ":" in address else 32
     if _BITS.fullmatch(bits) and int(bits) <= longest and _is_ip(address):
@@ -88,10 +88,10 @@ def client_cidr_error(cidr: str) -> str:
 
 @bounded_cache(256, longest=32 * 1024)
 def ca_bundle_error(bundle: str) -> str:
-    """Why ``bundle`` is no certificate authority; empty when it may be one.
+    """The error of a CA bundle; empty if it may be valid.
 
-    Base64 that the schema refuses, and bytes that are not PEM, pass. Cached, for parsing certificates is dear
-    and a fleet shares few authorities.
+    Invalid base64, which the schema refuses, and bytes that are not PEM pass. Cached: parsing certificates is
+    expensive, and a fleet shares few authorities.
     """
     decoded = content_of(bundle)
     if decoded is None:
@@ -137,7 +137,7 @@ def _endpoint_errors(endpoint: dict[str, Any], index: int) -> list[FieldError]:
 
 
 def _undisclosed(path: str, detail: str) -> FieldError:
-    """An error that does not show the value: it may hold what should not be in an answer or a log."""
+    """An error without the value, which may hold a secret."""
     return FieldError(path, field_errors.INVALID, f"Invalid value: {detail}")
 
 
@@ -178,7 +178,7 @@ def _is_host(host: str) -> bool:
 
 
 def _is_ip(text: str) -> bool:
-    """By the C library, which takes a microsecond where the ipaddress module takes fifteen."""
+    """Uses the C library, which takes a microsecond; the ipaddress module takes fifteen."""
     try:
         socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
     except (OSError, ValueError):  # ValueError: characters that no address can have

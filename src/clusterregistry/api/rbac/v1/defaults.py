@@ -1,4 +1,4 @@
-"""What a client may leave out of a ClusterRoleBinding: the group of roles, users and groups."""
+"""The defaults of a ClusterRoleBinding: the API group of roles, users and groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WITH_GROUP = ("User", "Group")
 
 
 def set_binding_defaults(binding: dict[str, Any]) -> None:
-    """Fills in, in place, what a client left out of a decoded binding."""
+    """Sets the defaults of a decoded binding, in place."""
     role_ref = binding["roleRef"]
     role_ref["apiGroup"] = role_ref["apiGroup"] or GROUP
     for subject in binding.get("subjects", ()):

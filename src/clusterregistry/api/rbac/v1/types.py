@@ -45,7 +45,7 @@ AGGREGATION_RULE = Object(
 
 CLUSTER_ROLE = Object(
     type_name="v1.ClusterRole",
-    description="ClusterRole is a set of rules that bindings can give to users and groups.",
+    description="ClusterRole is a set of rules that bindings can grant to users and groups.",
     fields={
         "rules": Array(items=POLICY_RULE, description="Rules hold all that this role allows."),
         "aggregationRule": AGGREGATION_RULE,
@@ -55,7 +55,7 @@ CLUSTER_ROLE = Object(
 
 SUBJECT = Object(
     type_name="v1.Subject",
-    description="Subject is somebody who is given a role: a user, a group or a service account.",
+    description="Subject is a user, a group or a service account that a binding grants a role to.",
     atomic=True,
     fields={
         "kind": String(description="Kind of the subject: User, Group or ServiceAccount."),
@@ -70,7 +70,7 @@ SUBJECT = Object(
 
 ROLE_REF = Object(
     type_name="v1.RoleRef",
-    description="RoleRef names the role that a binding gives. It cannot be changed.",
+    description="RoleRef names the role that a binding grants. It cannot be changed.",
     atomic=True,
     fields={
         "apiGroup": String(description="Group of the role: rbac.authorization.k8s.io."),
@@ -83,9 +83,9 @@ ROLE_REF = Object(
 
 CLUSTER_ROLE_BINDING = Object(
     type_name="v1.ClusterRoleBinding",
-    description="ClusterRoleBinding gives a ClusterRole to subjects.",
+    description="ClusterRoleBinding grants a ClusterRole to subjects.",
     fields={
-        "subjects": Array(items=SUBJECT, description="Subjects are those who are given the role."),
+        "subjects": Array(items=SUBJECT, description="Subjects are granted the role."),
         "roleRef": ROLE_REF,
     },
     required=("roleRef",),

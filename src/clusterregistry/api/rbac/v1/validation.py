@@ -1,6 +1,6 @@
-"""What is wrong with a ClusterRole or ClusterRoleBinding, in the words of kube-apiserver.
+"""Validates ClusterRoles and ClusterRoleBindings, with kube-apiserver's messages.
 
-All functions take objects as ``go_structs`` leaves them.
+All functions take objects that ``schema.native`` has decoded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def validate_cluster_role_binding(binding: Object) -> list[FieldError]:
 
 
 def validate_cluster_role_binding_update(binding: Object, old: Object) -> list[FieldError]:
-    """A binding stays that of its role: who may change who has the role could give another one otherwise."""
+    """The role of a binding is immutable: a user who may change subjects must not be able to grant another role."""
     role_ref, errors = binding["roleRef"], validate_cluster_role_binding(binding)
     if role_ref != old["roleRef"]:
         shown = {"APIGroup": role_ref["apiGroup"], "Kind": role_ref["kind"], "Name": role_ref["name"]}
@@ -58,7 +58,7 @@ def _rule_errors(rule: Object, field: str) -> Iterator[FieldError]:
 
 
 def aggregation_errors(aggregation: Object) -> Iterator[FieldError]:
-    """What is wrong with an ``aggregationRule``."""
+    """The errors of an ``aggregationRule``."""
     field = "aggregationRule.clusterRoleSelectors"
     selectors = aggregation.get("clusterRoleSelectors", ())
     if not selectors:

@@ -1,7 +1,6 @@
-"""OpenID Connect: tokens that an issuer has signed, checked here without asking it.
+"""OpenID Connect: authenticates tokens that an issuer has signed, without a call to the issuer for each token.
 
-``tokens`` takes a token apart, ``claims`` reads who it is about, ``keys`` reads and uses the issuer's keys: all pure.
-``issuer`` fetches the keys, ``authenticator`` brings them together. Signatures and keys are PyJWT's and cryptography's
-business; what a token must hold is ours, in kube-apiserver's rules. Distributed claims are not supported: an issuer
-has to put the groups into the token.
+``claims`` parses a token and reads its user, ``issuer`` fetches the issuer's keys and verifies signatures,
+``authenticator`` combines them. PyJWT and cryptography verify signatures; the rules for claims are kube-apiserver's.
+Distributed claims are not supported: an issuer has to put the groups into the token.
 """

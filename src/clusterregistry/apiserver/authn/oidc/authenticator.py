@@ -1,4 +1,4 @@
-"""Users by the tokens of an OpenID Connect issuer."""
+"""Authenticates the tokens of an OpenID Connect issuer."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 
 log = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 8192
+MAX_CACHED = 8192
 LOG_SECONDS = 10.0
-"""The same refusal is logged once in this time: strangers must not be able to fill a disk."""
+"""The same refusal is logged once in this time: unauthenticated clients must not fill a disk."""
 
 
 class IssuedTokens:
-    """Knows the tokens of one issuer; any other token, also a bad one, is left to who comes next.
+    """A source of tokens: those of one issuer. Invalid tokens are left to the next source, too.
 
-    A good token is checked once: its user is remembered until it ends, or until the issuer's keys change.
+    A valid token is verified once: its user is cached until the token expires or the issuer's keys change.
     """
 
     def __init__(self, settings: IssuerSettings, issuer: Issuer, *, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._issuer, self._clock = settings, issuer, clock
         self._keys = issuer.keys
-        self._users: TTLCache[bytes, User] = TTLCache(MAX_REMEMBERED, clock=clock)
+        self._users: TTLCache[bytes, User] = TTLCache(MAX_CACHED, clock=clock)
         self._logged: TTLCache[str, bool] = TTLCache(64)
 
     def user_of(self, token: str) -> User | Awaitable[User | None] | None:
@@ -39,7 +39,7 @@ class IssuedTokens:
             return None
         if self._keys is not self._issuer.keys:
             self._keys = self._issuer.keys
-            self._users.clear()  # a key may have been taken back
+            self._users.clear()  # a key may have been revoked
         user = self._users.get(fingerprint(token))
         return user if user is not None else self._look_at(token)
 
@@ -48,7 +48,7 @@ class IssuedTokens:
         if token is None or token.issuer != self._settings.url:
             return None
         try:
-            # What is cheap comes first: nobody makes us check the signature of a token that is no good anyway.
+            # Cheap checks first: no signature is verified for a token that is invalid anyway.
             keys.check_header(token, self._settings.algorithms)
             claims.check(token.claims, self._settings, now=self._clock())
             if self._keys.has_signed(token):
@@ -59,7 +59,7 @@ class IssuedTokens:
         return self._look_again(token, self._keys)
 
     async def _look_again(self, token: Token, tried: KeySet) -> User | None:
-        """With the issuer's newest keys: it may have signed with one that it did not have before."""
+        """Verifies with the issuer's newest keys: the token may be signed with a new one."""
         try:
             await self._issuer.refetch()
             if self._issuer.keys is not tried and self._issuer.keys.has_signed(token):
@@ -76,7 +76,7 @@ class IssuedTokens:
         return user
 
     def refusal(self, text: str) -> str:
-        """Why a token is not good here. Checks it once more, as the reason was not kept."""
+        """The reason why a token is refused. Verifies the token again, as the reason is not kept."""
         token = claims.parse(text) if usable(text) else None
         if token is None:
             return "it is no JWT as OpenID Connect has them"

@@ -1,4 +1,4 @@
-"""What a token says: whether it is good now and here, and who it is about. Kube-apiserver's rules."""
+"""Parses tokens, checks their claims and reads the user, by kube-apiserver's rules."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 
 class Refused(Exception):  # noqa: N818 - what happens to the token
-    """A token that is not good; the message says why, and holds nothing that would be of use with another."""
+    """A token is refused. The message is the reason, without any part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token whose signature nobody has checked yet."""
+    """A parsed token. Its signature is not verified yet."""
 
     text: str
     header: dict[str, Any]
@@ -48,7 +48,7 @@ class Token:
 
     @property
     def key_id(self) -> str:
-        """Empty when the token names no key."""
+        """The key's id; empty if the token names no key."""
         value = self.header.get("kid", "")
         if not isinstance(value, str):
             raise Refused("its kid is no text")
@@ -56,7 +56,7 @@ class Token:
 
 
 def parse(text: str) -> Token | None:
-    """The token in a text of a bounded length; None for what is no JSON web token. Never raises."""
+    """Parses a text of bounded length; None if it is not a JSON web token. Never raises."""
     parts = _COMPACT.fullmatch(text)
     if parts is None:
         return None
@@ -68,7 +68,7 @@ def parse(text: str) -> Token | None:
 
 def _json_object(part: str) -> dict[str, Any]:
     content = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    # The last character may hold bits that mean nothing: only one of its spellings is the token's.
+    # The last character may have unused bits: only one spelling of it is valid.
     if base64.urlsafe_b64encode(content).rstrip(b"=") != part.encode():
         raise ValueError(part)
     document = json.loads(content.decode(), object_pairs_hook=_without_repetitions, parse_constant=_refuse)
@@ -78,7 +78,7 @@ def _json_object(part: str) -> dict[str, Any]:
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two equal keys one reader takes the first and another the last: neither is right."""
+    """Refuses duplicate keys: of two, one parser takes the first and another the last."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a key is there twice")
@@ -90,7 +90,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def check(claims: Mapping[str, Any], settings: IssuerSettings, *, now: float) -> float:
-    """When the token ends. Raises Refused for one that is not for us, or not good now."""
+    """Checks issuer, audience and validity; returns the time of expiry. Raises Refused."""
     if claims.get("iss") != settings.url:
         raise Refused("another issuer's")
     if settings.client_id not in _audiences(claims):
@@ -107,7 +107,7 @@ def check(claims: Mapping[str, Any], settings: IssuerSettings, *, now: float) ->
 
 
 def user_of(claims: Mapping[str, Any], settings: IssuerSettings) -> User:
-    """Who a checked token is about. Raises Refused when it does not say so, or lacks a claim that it must have."""
+    """The user of a checked token. Raises Refused if the user's name or a required claim is missing."""
     _check_required(claims, settings.required_claims)
     return authenticated(
         name=settings.username_prefix + _username(claims, settings.username_claim),
@@ -123,7 +123,7 @@ def _check_required(claims: Mapping[str, Any], required: Mapping[str, str]) -> N
 
 
 def _username(claims: Mapping[str, Any], claim: str) -> str:
-    # An address that the issuer has not verified could be anybody's.
+    # An unverified address may be that of another person.
     if claim == "email" and claims.get("email_verified", True) is not True:
         raise Refused("its email is not verified")
     name = claims.get(claim)
@@ -157,7 +157,7 @@ def _credential(claims: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """JSON can escape half a character, which no answer and no log could hold."""
+    """JSON can escape a lone surrogate, which no response and no log can encode."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -173,7 +173,7 @@ def _seconds(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    # Python's booleans are numbers; what is beyond the range never comes, or does not fit.
+    # bool is an int in Python.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < LAST_SECOND:
         raise Refused(f"its {name} is no time")
     return float(value)

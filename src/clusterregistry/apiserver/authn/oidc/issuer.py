@@ -1,7 +1,7 @@
-"""An issuer's keys as they are now: found at start, fetched again when a token names one that is not known.
+"""The current keys of an issuer: fetched at start, and again when a token names an unknown key.
 
-While the issuer does not answer, the keys that it had are good. Strangers with invented keys cannot make us call it
-more than once in a few seconds.
+While the issuer does not answer, its last keys stay valid. Tokens with invented key ids cause one call in a few seconds
+at most.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ RETRY_SECONDS = 10.0
 """Between two tries to find the issuer at start, as in kube-apiserver."""
 
 MAX_KEYS = 32
-"""A token that names no key is tried with all of them, so there must not be many."""
+"""A token without a key id is verified with all keys, so there must not be many."""
 
 RSA_BITS = range(2048, 8193)
-"""Fewer are not safe, more take long to check."""
+"""Fewer are not safe, more take long to verify."""
 
 _FITTING = {("EC", "P-256"): ("ES256",), ("EC", "P-384"): ("ES384",), ("EC", "P-521"): ("ES512",)}
 _FITTING_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
 class Issuer:
-    """Somebody whose tokens are believed. ``start`` it on the loop that uses it, ``close`` it at the end."""
+    """An issuer and its current keys. Call ``start`` on the loop that uses it, and ``close`` at the end."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Issuer:
         )
 
     def start(self) -> None:
-        """Begins to look for the issuer, and returns at once: a server starts also while its issuer is down."""
+        """Starts to fetch the keys in the background: a server starts also while its issuer is down."""
         self._finding = asyncio.get_running_loop().create_task(self._find())
 
     async def close(self) -> None:
@@ -81,7 +81,7 @@ class Issuer:
                 await self._sleep(RETRY_SECONDS)
 
     async def refetch(self) -> None:
-        """Fetches the keys again unless that was just done, or they are still being looked for."""
+        """Fetches the keys again, unless that was just done or the first fetch is not done yet."""
         due = bool(self.keys) and self._clock() - self._fetched_at >= REFETCH_SECONDS
         if due or self._questions.under_way:
             await self._questions.ask("keys", self._fetch)
@@ -100,7 +100,7 @@ class Issuer:
             self._state.worked()
 
     async def _discover(self) -> str:
-        """Where the keys are. Raises CallFailed."""
+        """The URL of the keys, from the issuer's discovery document. Raises CallFailed."""
         document = await self._caller.exchange(Call(url=self._settings.discovery_url))
         if document.get("issuer") != self._settings.url:
             raise CallFailed(f"it calls itself {document.get('issuer')!r}, --oidc-issuer-url must be exactly that")
@@ -123,7 +123,7 @@ class Key:
 
 
 class KeySet:
-    """The keys of an issuer. Never changes: other keys are another set."""
+    """An immutable set of an issuer's keys."""
 
     def __init__(self, keys: Iterable[Key] = (), *, source: object = None) -> None:
         self._keys = tuple(keys)
@@ -133,7 +133,7 @@ class KeySet:
         return len(self._keys)
 
     def is_of(self, document: Mapping[str, Any]) -> bool:
-        """Whether it was read from an equal document."""
+        """Whether the set was read from an equal document."""
         return self._source == document
 
     def has_signed(self, token: Token) -> bool:
@@ -144,7 +144,7 @@ class KeySet:
 
 
 def check_header(token: Token, algorithms: Collection[object]) -> None:
-    """Raises Refused for a token that must not even be tried."""
+    """Checks the algorithm and the extensions of a token. Raises Refused."""
     if token.algorithm not in algorithms:
         raise Refused("its algorithm is not one of --oidc-signing-algs")
     if "crit" in token.header or "b64" in token.header:
@@ -162,7 +162,7 @@ def _has_signed(key: Key, token: Token) -> bool:
 
 
 def read_keys(document: Mapping[str, Any], algorithms: Iterable[str]) -> KeySet:
-    """The usable keys of a JSON web key set. Raises ValueError when it is none; what is unusable is left out."""
+    """The usable keys of a JSON web key set; others are left out. Raises ValueError for a set without usable keys."""
     entries = document.get("keys")
     if not isinstance(entries, list):
         raise ValueError("it is no set of keys")  # noqa: TRY004 - one kind of error for a bad document
@@ -176,7 +176,7 @@ def read_keys(document: Mapping[str, Any], algorithms: Iterable[str]) -> KeySet:
 
 
 def _keys_of(entry: Mapping[str, Any], allowed: tuple[str, ...]) -> list[Key]:
-    """The key once for each algorithm that it may be used with."""
+    """One Key for each algorithm that the entry is valid for."""
     if entry.get("use", "sig") != "sig":
         return []
     name = entry.get("kid", "")
@@ -197,7 +197,7 @@ def _fitting(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _loaded(entry: Mapping[str, Any], algorithm: str) -> PyJWK | None:
     import jwt  # noqa: PLC0415 - brings cryptography along: 60 ms that only servers with an issuer pay
 
-    # A private key among the public ones is an issuer's mistake: only what is public is read.
+    # A published private key is an issuer's mistake: only the public members are read.
     public = {name: value for name, value in entry.items() if name in {"kty", "crv", "x", "y", "n", "e"}}
     try:
         key = jwt.PyJWK(public, algorithm)

@@ -1,4 +1,4 @@
-"""What an operator says about an issuer and its tokens."""
+"""Settings of an issuer and its tokens."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
-"""Kube-apiserver's list. None of them works with a secret that both sides share, and ``none`` is none of them."""
+"""kube-apiserver's list: no algorithm with a shared secret, and not ``none``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerSettings:
-    """One issuer. ``username_prefix`` and ``groups_prefix`` as they take effect."""
+    """One issuer. ``username_prefix`` and ``groups_prefix`` are the effective ones."""
 
     url: str
     client_id: str

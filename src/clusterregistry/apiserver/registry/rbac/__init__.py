@@ -1,7 +1,6 @@
-"""What makes ClusterRoles and ClusterRoleBindings more than data.
+"""ClusterRoles and ClusterRoleBindings: their resources, and the controllers that act on them.
 
-``feeding`` keeps the policy, from which requests are authorized, in step with what is stored; ``escalation`` refuses
-writes that would give away more than the writer has; ``default_objects`` are made and repaired by ``ensuring``;
-``aggregating`` collects the rules of roles that are made of others. Nothing here decides on a request: that is
-``authz``.
+``policy_informer`` keeps the policy of ``authz.rbac`` in step with the stored objects, ``bootstrap`` creates and
+repairs the default ones, ``controller`` runs both and aggregates the rules of ClusterRoles, and ``escalation`` refuses
+writes that would grant more than the writer has. Nothing here authorizes a request: ``authz`` does.
 """

@@ -1,7 +1,7 @@
-"""Nobody gives away rights that they do not have: neither by writing a role nor by binding one.
+"""Admission against privilege escalation: a user can grant only rights that the user has, by a role or by a binding.
 
-As in kube-apiserver members of ``system:masters`` may do so, and whoever is allowed the verb ``escalate`` on the role
-that they write, or ``bind`` on the role that they bind.
+As in kube-apiserver, members of ``system:masters`` are exempt, and users with the verb ``escalate`` on the role that
+they write, or ``bind`` on the role that they bind.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ _EVERYTHING = (
     Rule(verbs=(ANY,), api_groups=(ANY,), resources=(ANY,)),
     Rule(verbs=(ANY,), non_resource_urls=(ANY,)),
 )
-_OF_GARBAGE_COLLECTION = frozenset(("finalizers", "ownerReferences", "managedFields", "selfLink", "resourceVersion"))
+_COLLECTOR_FIELDS = frozenset(("finalizers", "ownerReferences", "managedFields", "selfLink", "resourceVersion"))
 
 
 class _Escalation:
     def __init__(
         self, policy: Policy, authorizer: Authorizer, *, current_revision: Callable[[], Awaitable[int]]
     ) -> None:
-        """``current_revision`` is that of the storage, and raises StorageError."""
+        """``current_revision`` returns that of the storage, and raises StorageError."""
         self._policy, self._authorizer, self._current_revision = policy, authorizer, current_revision
 
     async def _may(self, verb: str, *, user: User, name: str) -> bool:
-        """Whether a user is allowed a verb that stands for giving away more than one has."""
+        """Whether a user has a verb that allows granting rights that the user does not have."""
         if MASTERS in user.groups:
             return True
         await self._catch_up()
-        asked = Attributes(
+        attributes = Attributes(
             user=user, verb=verb, is_resource_request=True, group=GROUP, version=VERSION, resource=ROLES, name=name
         )
-        return (await decided(self._authorizer, asked)).allowed
+        return (await decided(self._authorizer, attributes)).allowed
 
     async def _catch_up(self) -> None:
-        """Has the policy count what other replicas have answered: who has just lost a right gives it to nobody.
+        """Waits until the policy has what other replicas have written: a right that was just lost cannot be granted.
 
-        As in kube-apiserver, which reads roles and bindings from the storage for this, and not from its informers.
+        As in kube-apiserver, which for this reads roles and bindings from the storage, and not from its informers.
         Raises 503 and 504.
         """
         try:
@@ -66,11 +66,11 @@ class _Escalation:
 
 
 class RoleEscalation(_Escalation):
-    """For ClusterRoles: all their rules must be held already. One that aggregates others may come to hold anything."""
+    """For ClusterRoles: the user must have all their rules. A role that aggregates others may come to have any."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:
-        """Raises 403, and 503 and 504 when the rights that there are cannot be known."""
-        if _concerns_collector(obj, old) or await self._may("escalate", user=user, name=name):
+        """Raises 403, and 503 and 504 if the present rights are not known."""
+        if _is_garbage_collection(obj, old) or await self._may("escalate", user=user, name=name):
             return
         if missing := self._missing(user, rules_from_wire(obj["rules"])):
             raise _refused(ROLES, obj, escalation_message(user, missing))
@@ -80,18 +80,18 @@ class RoleEscalation(_Escalation):
 
 
 class BindingEscalation(_Escalation):
-    """For ClusterRoleBindings: all rules of the role must be held already."""
+    """For ClusterRoleBindings: the user must have all rules of the role."""
 
     async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:  # noqa: ARG002 - the port's
-        """Raises 403, 503 and 504, and 404 for a role that is not there: what it will allow cannot be known."""
+        """Raises 403, 503 and 504, and 404 for a missing role, whose rules are not known."""
         role_ref = obj["roleRef"]
         if role_ref["kind"] != CLUSTER_ROLE_KIND:
-            return  # for validation to refuse
-        if _concerns_collector(obj, old) or await self._may("bind", user=user, name=role_ref["name"]):
+            return  # validation refuses it
+        if _is_garbage_collection(obj, old) or await self._may("bind", user=user, name=role_ref["name"]):
             return
         rules = self._policy.role(role_ref["name"])
         if rules is None:
-            # As kube-apiserver says it: under the name of the resource that is written.
+            # As in kube-apiserver: the message names the resource that is written.
             raise errors.not_found(group=GROUP, resource=BINDINGS, name=role_ref["name"])
         if missing := self._missing(user, rules):
             raise _refused(BINDINGS, obj, escalation_message(user, missing))
@@ -101,11 +101,11 @@ def _refused(resource: str, obj: Object, detail: str) -> errors.APIError:
     return errors.forbidden(group=GROUP, resource=resource, name=obj["metadata"].get("name", ""), detail=detail)
 
 
-def _concerns_collector(obj: Object, old: Object | None) -> bool:
-    """Whether nothing changes but what garbage collection needs: who may not give a role may still let it go."""
-    return old is not None and _without_collection(obj) == _without_collection(old)
+def _is_garbage_collection(obj: Object, old: Object | None) -> bool:
+    """Whether the update changes only fields of garbage collection: that grants nothing."""
+    return old is not None and _without_collector_fields(obj) == _without_collector_fields(old)
 
 
-def _without_collection(obj: Object) -> Object:
-    kept = {name: value for name, value in obj["metadata"].items() if name not in _OF_GARBAGE_COLLECTION}
+def _without_collector_fields(obj: Object) -> Object:
+    kept = {name: value for name, value in obj["metadata"].items() if name not in _COLLECTOR_FIELDS}
     return {**obj, "metadata": kept}

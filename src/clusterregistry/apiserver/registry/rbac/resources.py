@@ -1,12 +1,8 @@
-"""The resources ClusterRole and ClusterRoleBinding: strategies and printed columns.
-
-What rules allow is decided by ``authz``.
-"""
+"""The resources ClusterRole and ClusterRoleBinding: strategies and printed columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clusterregistry.api.rbac import GROUP
 from clusterregistry.api.rbac.v1 import VERSION
@@ -25,39 +21,70 @@ from clusterregistry.api.rbac.v1.validation import (
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.names import PATH_SEGMENTS
 from clusterregistry.apimachinery.schema import native
-from clusterregistry.apiserver.registry.resource import Cell, Column, Resource, Version
+from clusterregistry.apiserver.registry.columns import field_cell, name_column
+from clusterregistry.apiserver.registry.resource import Column, Resource, Version
 from clusterregistry.apiserver.registry.strategy import Object
 
-_CLUSTER_ROLE_COLUMNS = (
-    Column(
-        name="Name",
-        type="string",
-        format="name",
-        cell=lambda role: role["metadata"]["name"],
-        description="The name of the role. It cannot be changed.",
-    ),
-    Column(
-        name="Created At",
-        type="date",
-        cell=lambda role: role["metadata"]["creationTimestamp"],
-        description="When the role was created.",
-    ),
-)
+
+def cluster_role_resource() -> Resource:
+    columns = (
+        name_column("The name of the role. It cannot be changed."),
+        Column(name="Created At", type="date", cell=_CREATED, description="When the role was created."),
+    )
+    return Resource(
+        group=GROUP,
+        kind=CLUSTER_ROLE_KIND,
+        plural="clusterroles",
+        singular="clusterrole",
+        versions=(Version(name=VERSION, schema=CLUSTER_ROLE, columns=columns, decode=_decode_role),),
+        storage_version=VERSION,
+        strategy=ClusterRoleStrategy(),
+        names=PATH_SEGMENTS,
+        native=True,
+        default_roles=(),
+        read_your_writes=True,
+    )
 
 
-_decode_cluster_role = native.decoder(CLUSTER_ROLE, kind=CLUSTER_ROLE_KIND)
+def cluster_role_binding_resource() -> Resource:
+    columns = (
+        name_column("The name of the binding. It cannot be changed."),
+        Column(name="Role", type="string", cell=_role, description="The role that is given. It cannot be changed."),
+        Column(name="Age", type="string", is_age=True, cell=_CREATED, description="When the binding was created."),
+        _subject_column("Users", kind="User", description="Users who have the role."),
+        _subject_column("Groups", kind="Group", description="Groups that have the role."),
+        _subject_column("ServiceAccounts", kind="ServiceAccount", description="Service accounts that have the role."),
+    )
+    return Resource(
+        group=GROUP,
+        kind=CLUSTER_ROLE_BINDING_KIND,
+        plural="clusterrolebindings",
+        singular="clusterrolebinding",
+        versions=(Version(name=VERSION, schema=CLUSTER_ROLE_BINDING, columns=columns, decode=_decode_binding),),
+        storage_version=VERSION,
+        strategy=ClusterRoleBindingStrategy(),
+        names=PATH_SEGMENTS,
+        native=True,
+        default_roles=(),
+        read_your_writes=True,
+    )
+
+
+_CREATED = field_cell("metadata", "creationTimestamp")
+_decode_role = native.decoder(CLUSTER_ROLE, kind=CLUSTER_ROLE_KIND)
+_decode_binding = native.decoder(CLUSTER_ROLE_BINDING, kind=CLUSTER_ROLE_BINDING_KIND)
 
 
 class ClusterRoleStrategy:
-    """All of a role is the client's."""
+    """The client owns all of a role."""
 
     allow_create_on_update = True
     allow_unconditional_update = True
     reset_fields: frozenset[str] = frozenset()
 
     def prepare_for_create(self, obj: Object) -> None:
-        _decode_cluster_role(obj)  # what was applied has not been decoded yet
-        # As kube-apiserver answers after the way through its storage: no rules are null.
+        _decode_role(obj)  # an applied object has not been decoded yet
+        # As kube-apiserver answers after the object was stored: no rules are null.
         obj["rules"] = obj["rules"] or None
 
     def prepare_for_update(self, obj: Object, _old: Object) -> None:
@@ -73,87 +100,12 @@ class ClusterRoleStrategy:
         return ()
 
 
-def cluster_role_resource() -> Resource:
-    return Resource(
-        group=GROUP,
-        kind=CLUSTER_ROLE_KIND,
-        plural="clusterroles",
-        singular="clusterrole",
-        versions=(
-            Version(name=VERSION, schema=CLUSTER_ROLE, columns=_CLUSTER_ROLE_COLUMNS, decode=_decode_cluster_role),
-        ),
-        storage_version=VERSION,
-        strategy=ClusterRoleStrategy(),
-        names=PATH_SEGMENTS,
-        native=True,
-        default_roles=(),
-        read_your_writes=True,
-    )
-
-
-def _subjects(kind: str) -> Cell:
-    """A cell that lists the subjects of one kind."""
-
-    def cell(binding: dict[str, Any]) -> str:
-        return ", ".join(_shown(each) for each in binding.get("subjects", ()) if each["kind"] == kind)
-
-    return cell
-
-
-def _shown(subject: dict[str, Any]) -> str:
-    name: str = subject["name"]
-    return f"{subject.get('namespace', '')}/{name}" if subject["kind"] == "ServiceAccount" else name
-
-
-def _role(binding: dict[str, Any]) -> str:
-    role_ref = binding["roleRef"]
-    return f"{role_ref['kind']}/{role_ref['name']}"
-
-
-_BINDING_COLUMNS = (
-    Column(
-        name="Name",
-        type="string",
-        format="name",
-        cell=lambda binding: binding["metadata"]["name"],
-        description="The name of the binding. It cannot be changed.",
-    ),
-    Column(name="Role", type="string", cell=_role, description="The role that is given. It cannot be changed."),
-    Column(
-        name="Age",
-        type="string",
-        is_age=True,
-        cell=lambda binding: binding["metadata"]["creationTimestamp"],
-        description="When the binding was created.",
-    ),
-    Column(name="Users", type="string", priority=1, cell=_subjects("User"), description="Users who have the role."),
-    Column(name="Groups", type="string", priority=1, cell=_subjects("Group"), description="Groups that have the role."),
-    Column(
-        name="ServiceAccounts",
-        type="string",
-        priority=1,
-        cell=_subjects("ServiceAccount"),
-        description="Service accounts that have the role.",
-    ),
-)
-
-
-_decode_binding = native.decoder(CLUSTER_ROLE_BINDING, kind=CLUSTER_ROLE_BINDING_KIND)
-
-
-class ClusterRoleBindingStrategy:
+class ClusterRoleBindingStrategy(ClusterRoleStrategy):
     """Subjects may change, the role may not."""
 
-    allow_create_on_update = True
-    allow_unconditional_update = True
-    reset_fields: frozenset[str] = frozenset()
-
     def prepare_for_create(self, obj: Object) -> None:
-        _decode_binding(obj)  # what was applied has not been decoded yet
+        _decode_binding(obj)  # an applied object has not been decoded yet
         set_binding_defaults(obj)
-
-    def prepare_for_update(self, obj: Object, _old: Object) -> None:
-        self.prepare_for_create(obj)
 
     def validate(self, obj: Object) -> list[FieldError]:
         return validate_cluster_role_binding(obj)
@@ -161,23 +113,21 @@ class ClusterRoleBindingStrategy:
     def validate_update(self, obj: Object, old: Object) -> list[FieldError]:
         return validate_cluster_role_binding_update(obj, old)
 
-    def warnings(self, _obj: Object, _old: Object | None) -> Sequence[str]:
-        return ()
+
+def _role(binding: Object) -> str:
+    role_ref = binding["roleRef"]
+    return f"{role_ref['kind']}/{role_ref['name']}"
 
 
-def cluster_role_binding_resource() -> Resource:
-    return Resource(
-        group=GROUP,
-        kind=CLUSTER_ROLE_BINDING_KIND,
-        plural="clusterrolebindings",
-        singular="clusterrolebinding",
-        versions=(
-            Version(name=VERSION, schema=CLUSTER_ROLE_BINDING, columns=_BINDING_COLUMNS, decode=_decode_binding),
-        ),
-        storage_version=VERSION,
-        strategy=ClusterRoleBindingStrategy(),
-        names=PATH_SEGMENTS,
-        native=True,
-        default_roles=(),
-        read_your_writes=True,
-    )
+def _subject_column(name: str, *, kind: str, description: str) -> Column:
+    """A wide column with the subjects of one kind."""
+
+    def cell(binding: Object) -> str:
+        return ", ".join(_shown(each) for each in binding.get("subjects", ()) if each["kind"] == kind)
+
+    return Column(name=name, type="string", priority=1, cell=cell, description=description)
+
+
+def _shown(subject: Object) -> str:
+    name: str = subject["name"]
+    return f"{subject.get('namespace', '')}/{name}" if subject["kind"] == "ServiceAccount" else name

@@ -1,8 +1,7 @@
-"""The cache: the storage port again, around any store, with all keys of one prefix in memory.
+"""The cache: the storage interface around any store, with all keys of one prefix in memory.
 
-It is fed only by the store's committed events and serves nothing that is not durable. It must not know
-which engine is behind it, nor what the bytes mean; what others derive from a value they keep in the
-``memo`` of its KeyValue, which lives here as long as the value is of use.
+It is fed only by the store's committed events and serves nothing that is not durable. It must not know the engine
+behind it, nor what the bytes mean: what is derived from a value is kept in ``KeyValue.memo``, as long as it is cached.
 """
 
 from clusterregistry.apiserver.storage.cacher.cache import Cacher

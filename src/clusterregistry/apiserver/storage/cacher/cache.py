@@ -1,4 +1,4 @@
-"""The port, implemented on memory that follows a store."""
+"""The storage interface on memory: the keys of one prefix, kept up to date by the events of a store."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, Revi
 from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 Present = Callable[[KeyValue], KeyValue]
-"""Makes of a key-value as the store has it the one that is kept and handed out. Raises CorruptObject."""
+"""Turns a key-value of the store into the one that is cached and delivered. Raises CorruptObject."""
 
 _CLOSED = "the cache is closed"
 
 _SLICE = 500
-"""Values that are looked at without a pause when all is read anew: it takes some milliseconds."""
+"""Values that are checked without yielding to the event loop when everything is read: some milliseconds."""
 
-_AGAIN_SECONDS = 1.0
-"""Until that is tried again when it failed."""
+_RETRY_SECONDS = 1.0
+"""How long to wait before everything is read again after an error."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,16 +43,16 @@ def as_stored(kv: KeyValue) -> KeyValue:
 
 
 class Cacher:
-    """A store's keys of one prefix, in memory. What is asked about other keys, the store answers as it has them.
+    """A store's keys of one prefix, in memory. Requests for other keys go to the store.
 
-    Events and pages share their KeyValue instances: one for each key and revision, as long as it is here.
+    Events and pages share their KeyValue instances: one per key and revision, as long as it is cached.
 
-    A value that cannot be read is set aside (``corrupt``): for lists, events and counts its key is not there. ``get``
-    raises CorruptObject with the revision at which it can be deleted.
+    A value that cannot be read is set aside (``corrupt``): lists, events and counts leave its key out. ``get`` raises
+    CorruptObject with the revision at which it can be deleted.
     """
 
     sole_writer: bool
-    """Whether memory never lags behind an answered write. ``get_stale`` then is as good as ``get``."""
+    """True if the cache never lags behind an acknowledged write. ``get_stale`` then equals ``get``."""
 
     def __init__(
         self, backend: Storage, prefix: str, *, recent: RecentEvents, present: Present, present_own: Present
@@ -61,17 +61,18 @@ class Cacher:
         self._backend, self._prefix, self._recent = backend, prefix, recent
         self._present, self._present_own = present, present_own
         self._own: dict[str, bytes] = {}
-        """What was written through here, by key, until the event comes that tells of it."""
+        """Values written through this cache, by key, until their event arrives."""
         self.sole_writer = backend.sole_writer
         self._snapshot = Snapshot()
         self.corrupt = CorruptObjects()
         self._seen = RevisionWaiter(0)
         self._loaded = 0
-        self._publisher = Subscriptions(prefix)
-        self._early: list[Event] | None = []
+        self._subscriptions = Subscriptions(prefix)
+        self._pending: list[Event] | None = []
+        """Events that arrive while everything is read from the store; None while the cache is up to date."""
         self._closed = False
         self._reloading: asyncio.Task[None] | None = None
-        # All prefixes: an event of another one tells too how far the store has come.
+        # All prefixes: an event of another prefix also shows which revision the store has reached.
         self._feed = backend.subscribe("", self._receive, progressed=self._progress, interrupted=self._reload)
 
     @classmethod
@@ -85,10 +86,10 @@ class Cacher:
         present: Present = as_stored,
         present_own: Present | None = None,
     ) -> Cacher:
-        """Loads the keys of a prefix and follows the store from there, without a gap.
+        """Loads the keys of a prefix and applies the store's events from there on, without a gap.
 
-        ``most_events`` and ``most_bytes`` bound the recent past that is kept in memory. ``present_own`` is for values
-        that were written through this cache: nobody needs to look at them again.
+        ``most_events`` and ``most_bytes`` bound the recent history in memory. ``present_own`` is for values that were
+        written through this cache: they need no check.
         """
         recent = RecentEvents(most_events=most_events, most_bytes=most_bytes)
         cacher = cls(backend, prefix, recent=recent, present=present, present_own=present_own or present)
@@ -98,6 +99,8 @@ class Cacher:
             await cacher.close()
             raise
         return cacher
+
+    # Reads
 
     @property
     def revision(self) -> int:
@@ -110,15 +113,32 @@ class Cacher:
     def known_revision(self) -> int | None:
         return self._backend.known_revision()
 
+    async def wait_for(self, revision: int, timeout: float = WAIT_SECONDS) -> None:  # noqa: ASYNC109 - part of its purpose
+        """As the interface says; ``timeout`` is in seconds."""
+        self._check_open()
+        if revision <= self.revision or self.sole_writer:
+            await self._seen.reach(revision, seconds=timeout)
+            return
+        asking = asyncio.create_task(self._wait_in_backend(revision))
+        try:
+            await self._seen.reach(revision, seconds=timeout)
+        finally:
+            asking.cancel()
+
+    async def _wait_in_backend(self, revision: int) -> None:
+        """Makes a store with other writers request progress: a revision need not have an event."""
+        with contextlib.suppress(StorageError):
+            await self._backend.wait_for(revision)
+
     def get_stale(self, key: str) -> KeyValue | None:
-        """As the port says. Where ``sole_writer`` is true it is as good as ``get``."""
+        """As the interface says. Equals ``get`` if ``sole_writer`` is true."""
         return self._snapshot.items.get(key)
 
     def get_cached(self, key: str) -> KeyValue | None:
         return self._snapshot.items.get(key) if self._is_complete() else None
 
     async def get(self, key: str) -> KeyValue | None:
-        """As the port says. Raises CorruptObject."""
+        """As the interface says. Raises CorruptObject."""
         self._check_open()
         if not key.startswith(self._prefix):
             return await self._backend.get(key)
@@ -129,7 +149,7 @@ class Cacher:
         return self._snapshot.items.get(key)
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
-        """As the port says. From memory, unless the revision lies too far back."""
+        """As the interface says. From memory, unless the revision is too old."""
         self._check_open()
         if not prefix.startswith(self._prefix):
             return await self._backend.list(prefix, revision=revision, after=after, limit=limit)
@@ -142,7 +162,7 @@ class Cacher:
         return await self._list_stored(prefix, revision=revision, after=after, limit=limit)
 
     async def _list_stored(self, prefix: str, *, revision: int, after: str, limit: int) -> Page:
-        """From the store. A page is empty only where there is nothing behind it either: who reads on needs a key."""
+        """Lists from the store. A page is empty only if nothing follows it: the next page continues from a key."""
         page = await self._backend.list(prefix, revision=revision, after=after, limit=limit)
         items = list(self._readable(page.items))
         while page.remaining and not items:
@@ -151,20 +171,20 @@ class Cacher:
         return Page(items, page.revision, page.remaining)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
-        """As the port says. From memory, unless it reaches too far back, such as after a restart.
+        """As the interface says. From memory, unless it begins too long ago, such as after a restart.
 
-        What is yet to come here, the store may know to be a revision that never will.
+        A revision after the newest one in memory goes to the store, which may know that it belongs to a lost history.
         """
         self._check_open()
         if not prefix.startswith(self._prefix):
             return await self._backend.history(prefix, after=after, limit=limit)
-        if self._recent.floor <= after <= self.revision and self._early is None:
+        if self._recent.floor <= after <= self.revision and self._pending is None:
             matching = (event for event in reversed(self._recent.after(after)) if event.key.startswith(prefix))
             return _oldest(matching, limit)
         return await self._stored_history(prefix, after=after, limit=limit)
 
     async def _stored_history(self, prefix: str, *, after: int, limit: int) -> Sequence[Event]:
-        """From the store. Fewer than ``limit`` events say that there are no more: for those left out others come."""
+        """Reads history from the store until there are ``limit`` readable events: fewer mean that there are no more."""
         found: list[Event] = []
         while True:
             events = await self._backend.history(prefix, after=after, limit=limit)
@@ -172,6 +192,33 @@ class Cacher:
             if not limit or len(events) < limit or len(found) >= limit:
                 return found
             after = events[-1].revision
+
+    async def _has_reached(self, revision: int) -> bool:
+        """True if memory includes a revision; 0 is the current one."""
+        if 0 < revision <= self.revision:
+            return self._pending is None
+        return await self._is_current() and revision <= self.revision
+
+    def _is_complete(self) -> bool:
+        """True if memory certainly includes everything that is committed."""
+        known = self._backend.known_revision()
+        if self.sole_writer:
+            return known is not None and self._pending is None and not self._closed
+        return known is not None and known <= self.revision and self._pending is None and not self._closed
+
+    async def _is_current(self) -> bool:
+        """True once memory includes what was committed at the call; False if that takes too long."""
+        if self._is_complete():
+            return True
+        try:
+            revision = await committed_by_now(self._backend)
+            if revision > self.revision:
+                await self.wait_for(revision)
+        except RevisionInFuture:
+            return False
+        return self._pending is None
+
+    # Writes
 
     async def create(self, key: str, value: bytes) -> int:
         self._check_open()
@@ -195,6 +242,8 @@ class Cacher:
         self._check_open()
         return await self._backend.delete(key, expected=expected, known=known or self.get_stale(key))
 
+    # Subscriptions, status, shutdown
+
     def subscribe(
         self,
         prefix: str,
@@ -203,13 +252,13 @@ class Cacher:
         progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        """As the port says. The events carry the cached instances; memory has them when the sink is called.
+        """As the interface says. The events hold the cached instances; the cache is updated before the sink is called.
 
-        What the store could not tell is found out by comparing. It leads to what is there now, but not by way of all
-        that was there meanwhile, and several keys may be gone at one revision: who hands out events to be resumed
-        from has to start anew (``interrupted``, which is called before these events come).
+        After a gap the cache compares its keys with those of the store. The events of that comparison lead to the
+        present state, but not through all states between, and several keys may be deleted at one revision. So a
+        subscriber whose own clients resume from events has to start again (``interrupted``, called before them).
         """
-        source = self._publisher if prefix.startswith(self._prefix) else self._backend
+        source = self._subscriptions if prefix.startswith(self._prefix) else self._backend
         return source.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
@@ -221,151 +270,112 @@ class Cacher:
     async def compact(self, revision: int) -> None:
         self._check_open()
         await self._backend.compact(revision)
-        self._recent.forget(revision)
+        self._recent.compact(revision)
 
     async def close(self) -> None:
-        """Stops following the store. The store itself belongs to who opened it and stays open."""
+        """Ends the subscription to the store. The store stays open; its opener closes it."""
         self._closed = True
         self._feed.close()
         if self._reloading is not None:
             self._reloading.cancel()
-        self._seen.give_up(_CLOSED)
+        self._seen.fail(_CLOSED)
 
-    async def wait_for(self, revision: int, timeout: float = WAIT_SECONDS) -> None:  # noqa: ASYNC109 - what it is about
-        """As the port says; ``timeout`` is in seconds."""
-        self._check_open()
-        if revision <= self.revision or self.sole_writer:
-            await self._seen.reach(revision, seconds=timeout)
-            return
-        asking = asyncio.create_task(self._have_it_ask(revision))
-        try:
-            await self._seen.reach(revision, seconds=timeout)
-        finally:
-            asking.cancel()
-
-    async def _have_it_ask(self, revision: int) -> None:
-        """A store that others write to may have to ask how far they have come: revisions need not have an event."""
-        with contextlib.suppress(StorageError):
-            await self._backend.wait_for(revision)
-
-    async def _has_reached(self, revision: int) -> bool:
-        """Whether memory can tell about a revision, 0 being that of now."""
-        if 0 < revision <= self.revision:
-            return self._early is None
-        return await self._is_current() and revision <= self.revision
-
-    def _is_complete(self) -> bool:
-        """Whether memory is known to have all that is committed."""
-        known = self._backend.known_revision()
-        if self.sole_writer:
-            return known is not None and self._early is None and not self._closed
-        return known is not None and known <= self.revision and self._early is None and not self._closed
-
-    async def _is_current(self) -> bool:
-        """Whether memory has what the store had at the call: waits for it, but not for long."""
-        if self._is_complete():
-            return True
-        try:
-            revision = await committed_by_now(self._backend)
-            if revision > self.revision:
-                await self.wait_for(revision)
-        except RevisionInFuture:
-            return False
-        return self._early is None
+    # Reading everything from the store: at the start, and after a gap
 
     async def _load(self) -> None:
         page = await self._backend.list(self._prefix)
-        # Taken out one by one, so that they are not all in memory twice: the page may live on with who has read it.
+        # Removed one by one, so that the values are not in memory twice: the caller of list may keep the page.
         stored = page.items if isinstance(page.items, list) else list(page.items)
         stored.reverse()
         items = []
         while stored:
-            if item := self._entering(stored.pop()):
+            if item := self._accept(stored.pop()):
                 items.append(item)
         self._snapshot.load(items)
-        self._go_on_from(page.revision)
+        self._continue_from(page.revision)
 
-    def _go_on_from(self, revision: int) -> None:
-        """Memory is complete up to a revision: takes what came in the meantime, and all that will come."""
-        self._recent.begin_at(revision)
+    def _continue_from(self, revision: int) -> None:
+        """Applies the events that arrived while everything was read at a revision, and from now on each as it comes."""
+        self._recent.restart(revision)
         self._loaded = revision
         self._seen.advance(revision)
-        early, self._early = self._early or [], None
-        self._receive(early)
+        pending, self._pending = self._pending or [], None
+        self._receive(pending)
 
     def _reload(self) -> None:
-        """The store has missed events. What they were is seen by comparing memory with all that is there now."""
-        self._early = []
+        """Events are lost: reads everything and compares it with memory."""
+        self._pending = []
         if self._reloading is None or self._reloading.done():
-            self._reloading = asyncio.create_task(self._compare_all())
+            self._reloading = asyncio.create_task(self._reload_until_done())
 
-    async def _compare_all(self) -> None:
-        """Until it is done: whatever goes wrong, memory must not stay behind for ever."""
+    async def _reload_until_done(self) -> None:
         while True:
             try:
-                self._take_all(await self._read_undisturbed())
+                self._replace_all(await self._read_without_gap())
             except StorageError as error:
-                _log.warning("what was missed cannot be read yet: %s", error)
-            except Exception:  # noqa: BLE001 - as above
-                _log.exception("what was missed could not be taken")
+                _log.warning("the lost events cannot be replaced yet: %s", error)
+            except Exception:  # noqa: BLE001 - tried again, or the cache would stay outdated for ever
+                _log.exception("replacing the lost events failed")
             else:
                 return
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _read_undisturbed(self) -> Page:
-        """All that the store has now. When more was missed while it was read, that may lie behind what was read."""
+    async def _read_without_gap(self) -> Page:
+        """Reads everything, and again if more events were lost meanwhile: they may be later than what was read."""
         while True:
-            begun = self._early = [] if self._early is None else self._early
+            begun = self._pending = [] if self._pending is None else self._pending
             page = await self._read_all()
-            if self._early is begun:
+            if self._pending is begun:
                 return page
 
-    def _take_all(self, page: Page) -> None:
-        """Makes memory the same as what was read, and tells the difference."""
-        missed = self._snapshot.missed(page.items, revision=page.revision)
-        for event in missed:
+    def _replace_all(self, page: Page) -> None:
+        """Makes memory equal to what was read, and publishes the difference."""
+        changes = self._snapshot.changes_to(page.items, revision=page.revision)
+        for event in changes:
             self._snapshot.apply(event.key, event.current)
-        self._recent.begin_at(page.revision)
+        self._recent.restart(page.revision)
         self._seen.advance(page.revision)
-        self._publisher.interrupt()
-        self._publisher.publish(missed)
-        self._go_on_from(page.revision)
+        self._subscriptions.interrupt()
+        self._subscriptions.publish(changes)
+        self._continue_from(page.revision)
 
     async def _read_all(self) -> Page:
-        """All that the store has now, without what cannot be read, which is set aside."""
+        """Reads all keys. Values that cannot be read are set aside."""
         self._own.clear()
         page = await self._backend.list(self._prefix)
         items: list[KeyValue] = []
         for start in range(0, len(page.items), _SLICE):
-            items += filter(None, map(self._entering, page.items[start : start + _SLICE]))
+            items += filter(None, map(self._accept, page.items[start : start + _SLICE]))
             await asyncio.sleep(0)
-        there = {kv.key for kv in page.items}
-        for key in [key for key in self.corrupt if key not in there]:
+        present = {kv.key for kv in page.items}
+        for key in [key for key in self.corrupt if key not in present]:
             self.corrupt.discard(key)
         return Page(items, page.revision, 0)
 
+    # Applying events
+
     def _receive(self, events: Sequence[Event]) -> None:
-        if self._early is not None:
-            self._early.extend(events)
+        if self._pending is not None:
+            self._pending.extend(events)
             return
         if events and events[0].revision <= self._loaded:
-            # A store that others write to may tell late what the list at the beginning had already.
+            # A store with other writers may deliver events late which the list already included.
             events = [event for event in events if event.revision > self._loaded]
         if not events:
             return
         applied = [made for event in events if event.key.startswith(self._prefix) and (made := self._apply(event))]
         self._seen.advance(events[-1].revision)
         if applied:
-            self._publisher.publish(applied)
+            self._subscriptions.publish(applied)
 
     def _progress(self, revision: int) -> None:
-        if revision > self._seen.value and self._early is None:
-            self._publisher.progress(revision)
+        if revision > self._seen.value and self._pending is None:
+            self._subscriptions.progress(revision)
             self._seen.advance(revision)
 
     def _apply(self, event: Event) -> Event | None:
-        """The event as it is handed out; None if there is nothing that can be read, neither before nor behind it."""
-        current = event.current and self._entering(event.current)
+        """Returns the event to publish; None if neither its previous nor its current value can be read."""
+        current = event.current and self._accept(event.current)
         previous = self._snapshot.apply(event.key, current)
         if current is None:
             if event.current is None:
@@ -376,8 +386,8 @@ class Cacher:
         self._recent.append(event)
         return event
 
-    def _entering(self, kv: KeyValue) -> KeyValue | None:
-        """What is kept of a key-value of the store. This is where each is looked at, once."""
+    def _accept(self, kv: KeyValue) -> KeyValue | None:
+        """Returns the key-value to cache; None if its value cannot be read. Each value is checked here, once."""
         is_own = self._own and self._own.pop(kv.key, None) == kv.value
         try:
             made = self._present_own(kv) if is_own else self._present(kv)
@@ -389,7 +399,7 @@ class Cacher:
         return made
 
     def _readable(self, items: Iterable[KeyValue]) -> Iterator[KeyValue]:
-        """Those of the past that can be read."""
+        """The key-values of an earlier revision that can be read."""
         for kv in items:
             try:
                 made = self._present(kv)
@@ -398,7 +408,7 @@ class Cacher:
             yield made
 
     def _readable_event(self, event: Event) -> Event | None:
-        """An event of the past as it was handed out when it was committed."""
+        """An event of the store's history as it was published when it was committed; None if it was not."""
         current = next(self._readable([event.current] if event.current else []), None)
         previous = next(self._readable([event.previous] if event.previous else []), None)
         return Event(event.key, event.revision, current, previous) if current or previous else None
@@ -409,7 +419,7 @@ class Cacher:
 
 
 def _oldest(events: Iterator[Event], limit: int) -> list[Event]:
-    """The first ``limit`` (0: all) of events in order, and what else happened at the revision of the last."""
+    """The first ``limit`` (0: all) events, and the others of the last one's revision."""
     found = list(islice(events, limit or None))
     if found:
         last = found[-1].revision

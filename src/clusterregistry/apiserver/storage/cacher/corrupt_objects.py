@@ -1,4 +1,4 @@
-"""The keys whose values cannot be read: set aside, so that all others are served, and named until they are mended."""
+"""The keys whose values cannot be read. They are set aside, so that all others are served, and logged."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from clusterregistry.apiserver.storage.errors import CorruptObject
 
-_NAMED = 100
-"""So many are named in the log. Who writes more of them by mistake needs no line for each."""
+_MOST_LOGGED = 100
+"""The log names at most so many keys: a program that overwrites all of them needs no line for each."""
 
 _log = logging.getLogger(__name__)
 
@@ -22,9 +22,9 @@ class Finding(NamedTuple):
 
 
 class CorruptObjects(Mapping[str, Finding]):
-    """What was found, by key. It belongs to a cache; others look at it.
+    """Findings by key. Only the cache changes them.
 
-    Neither the values are kept nor the errors, which would keep them.
+    Neither the values are kept nor the exceptions, which would keep them.
     """
 
     def __init__(self) -> None:
@@ -40,28 +40,24 @@ class CorruptObjects(Mapping[str, Finding]):
         return len(self._findings)
 
     def add(self, error: CorruptObject) -> None:
-        """Sets a key aside. The log is told once for each revision."""
+        """Sets a key aside, and logs it once per revision."""
         found = Finding(error.revision, error.reason)
         if self._findings.get(error.key) == found:
             return
         self._findings[error.key] = found
-        if len(self._findings) <= _NAMED:
+        if len(self._findings) <= _MOST_LOGGED:
             _log.error(
                 "%s. It is set aside: no list or watch shows it. What to do: delete the object through the API, "
                 "or write a good value to the key",
                 error,
             )
-        elif len(self._findings) == _NAMED + 1:
-            _log.error("more than %d stored objects cannot be read; the others are not named here", _NAMED)
+        elif len(self._findings) == _MOST_LOGGED + 1:
+            _log.error("more than %d stored objects cannot be read; the others are not named here", _MOST_LOGGED)
 
     def discard(self, key: str) -> None:
-        """The key is gone, or can be read again."""
-        if self._findings.pop(key, None) is not None and len(self._findings) < _NAMED:
+        """Removes a key that was deleted or can be read again."""
+        if self._findings.pop(key, None) is not None and len(self._findings) < _MOST_LOGGED:
             _log.info("what was set aside under %r is gone, or can be read again", key)
-
-    def clear(self) -> None:
-        """All is read anew."""
-        self._findings.clear()
 
     def check(self, key: str) -> None:
         """Raises CorruptObject for a key that is set aside."""

@@ -1,4 +1,4 @@
-"""The recent past of the keys in memory: the last events, and snapshots of earlier revisions."""
+"""The keys in memory and their recent history: the last events, and pages of earlier revisions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from itertools import islice
 
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
 
+_LAST_CHARACTER = "\U0010ffff"
+
 _OVERHEAD = 400
-"""Bytes, about, of an event and its key-values beside the value."""
+"""About the bytes of an event and its key-values, besides the value."""
 
 
 class RecentEvents:
-    """A queue of events without gaps, bounded by their number and by the memory they hold."""
+    """A queue of events without gaps, bounded by number and by memory."""
 
     def __init__(self, *, most_events: int, most_bytes: int) -> None:
         self._most_events, self._most_bytes = most_events, most_bytes
         self._events: deque[Event] = deque()
         self._bytes = 0
         self.floor = 0
-        """All events behind this revision are here."""
+        """The queue holds all events after this revision."""
 
     def __len__(self) -> int:
         return len(self._events)
@@ -33,20 +35,20 @@ class RecentEvents:
         while len(self._events) > self._most_events or self._bytes > self._most_bytes:
             self._drop_oldest()
 
-    def forget(self, revision: int) -> None:
+    def compact(self, revision: int) -> None:
         """Drops the events up to a revision."""
         while self._events and self._events[0].revision <= revision:
             self._drop_oldest()
         self.floor = max(self.floor, revision)
 
-    def begin_at(self, revision: int) -> None:
-        """Drops all events: what came up to a revision is not known, and it may be lower than one that was here."""
+    def restart(self, revision: int) -> None:
+        """Drops all events and begins after a revision, which may be lower than earlier ones."""
         self._events.clear()
         self._bytes = 0
         self.floor = revision
 
     def after(self, revision: int) -> Sequence[Event]:
-        """The events behind a revision, newest first. The revision must not be below the floor."""
+        """The events after a revision, newest first. The revision must not be below the floor."""
         found: list[Event] = []
         for event in reversed(self._events):
             if event.revision <= revision:
@@ -61,66 +63,63 @@ class RecentEvents:
 
 
 def _cost(event: Event) -> int:
-    # The current value is either that of a live key or the previous one of a later event.
+    # The current value is shared: it is that of an existing key, or the previous one of a later event.
     return _OVERHEAD + (len(event.previous.value) if event.previous is not None else 0)
 
 
-_LAST_CHARACTER = "\U0010ffff"
-
-
 class Snapshot:
-    """All keys of the newest state; past states are derived from it by undoing events."""
+    """All keys of the newest revision. Earlier revisions are derived from it by undoing events."""
 
     def __init__(self) -> None:
         self.items: dict[str, KeyValue] = {}
         self._keys: list[str] = []
-        self._in_order: list[KeyValue] = []
-        """What the keys have, in their order: to look each up would take a list ten times as long."""
+        self._sorted: list[KeyValue] = []
+        """The key-values in the order of their keys: looking each one up would take a list ten times as long."""
 
     def load(self, items: Sequence[KeyValue]) -> None:
         self.items = {item.key: item for item in items}
         self._keys = sorted(self.items)
-        self._in_order = [self.items[key] for key in self._keys]
+        self._sorted = [self.items[key] for key in self._keys]
 
     def apply(self, key: str, current: KeyValue | None) -> KeyValue | None:
-        """Sets or removes a key; returns what it was before."""
+        """Sets or removes a key; returns its previous key-value."""
         previous = self.items.get(key)
         at = bisect_left(self._keys, key)
         if current is not None:
             self.items[key] = current
             if previous is not None:
-                self._in_order[at] = current
+                self._sorted[at] = current
             else:
                 self._keys.insert(at, key)
-                self._in_order.insert(at, current)
+                self._sorted.insert(at, current)
         elif previous is not None:
-            del self.items[key], self._keys[at], self._in_order[at]
+            del self.items[key], self._keys[at], self._sorted[at]
         return previous
 
-    def missed(self, items: Sequence[KeyValue], *, revision: int) -> list[Event]:
-        """The events that lead from here to the given keys, in the order of revisions.
+    def changes_to(self, items: Sequence[KeyValue], *, revision: int) -> list[Event]:
+        """The events that lead from this state to the given keys, in the order of revisions.
 
-        What happened in between is not known: a key that is gone counts as deleted at ``revision``. Values are compared
-        too: in a store that was restored from a backup, revisions begin anew and say nothing.
+        The states between are unknown: a missing key counts as deleted at ``revision``. Values are compared too, since
+        a store that was restored from a backup uses revisions again.
         """
-        there = {item.key for item in items}
-        gone = [Event(key, revision, None, old) for key, old in self.items.items() if key not in there]
+        present = {item.key for item in items}
+        deleted = [Event(key, revision, None, old) for key, old in self.items.items() if key not in present]
         changed = [Event(item.key, item.revision, item, self.items.get(item.key)) for item in items]
         changed = [event for event in changed if event.previous != event.current]
-        return sorted(changed, key=lambda event: event.revision) + gone
+        return sorted(changed, key=lambda event: event.revision) + deleted
 
     def count(self, prefix: str) -> int:
         start, end = self._range(prefix, "")
         return end - start
 
     def page(self, prefix: str, *, revision: int, after: str, limit: int) -> Page:
-        """Part of the newest state."""
+        """A page of the newest revision."""
         start, end = self._range(prefix, after)
         stop = min(end, start + limit) if limit > 0 else end
-        return Page(self._in_order[start:stop], revision, end - stop)
+        return Page(self._sorted[start:stop], revision, end - stop)
 
     def page_before(self, undone: Sequence[Event], prefix: str, *, revision: int, after: str, limit: int) -> Page:
-        """Part of the state before some events, given newest first."""
+        """A page of the state before some events, which are given newest first."""
         past = {event.key: event.previous for event in undone if event.key.startswith(prefix) and event.key > after}
         added = sorted(key for key, item in past.items() if item is not None and key not in self.items)
         removed = sum(1 for key, item in past.items() if item is None and key in self.items)
@@ -136,16 +135,16 @@ class Snapshot:
                 yield item
 
     def _range(self, prefix: str, after: str) -> tuple[int, int]:
-        """Where the keys with a prefix behind another key begin and end."""
-        behind = _behind(prefix)
-        end = bisect_left(self._keys, behind) if behind else len(self._keys)
+        """The indexes at which the keys with a prefix and after another key begin and end."""
+        range_end = _range_end(prefix)
+        end = bisect_left(self._keys, range_end) if range_end else len(self._keys)
         start = bisect_left(self._keys, prefix)
         if after:
             start = max(start, bisect_right(self._keys, after))
         return min(start, end), end
 
 
-def _behind(prefix: str) -> str:
-    """The first string behind all that start with a prefix; "" when there is none."""
+def _range_end(prefix: str) -> str:
+    """The first string after all strings with a prefix; "" if there is none."""
     stripped = prefix.rstrip(_LAST_CHARACTER)
     return stripped[:-1] + chr(ord(stripped[-1]) + 1) if stripped else ""

@@ -1,6 +1,6 @@
-"""The engine for many replicas: etcd 3.4 or newer, over gRPC.
+"""The storage engine for several replicas: etcd 3.4 or newer, over gRPC.
 
-Several servers may use one etcd at once. This package speaks etcd's protocol and implements the port
-(``store.EtcdStorage``); it keeps no objects, which is the cacher's part. Errors of gRPC (``http2.statuses.RpcError``)
-never leave it. None of its modules is imported here: who keeps everything in SQLite does without them.
+``store.EtcdStorage`` implements the storage interface. It keeps no objects in memory; that is the cacher's part. Errors
+of gRPC (``http2.streams.RpcError``) never leave this package. It imports none of its modules here, so that a server on
+SQLite does not load them.
 """

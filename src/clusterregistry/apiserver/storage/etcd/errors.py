@@ -1,38 +1,49 @@
-"""What etcd's errors mean, and those of the way to it."""
+"""Classifies errors of etcd and of the connection to it, and translates them into storage errors.
+
+    StorageError
+    ├── CompactedError         the requested revision is compacted
+    ├── FutureRevisionError    the requested revision has not happened yet
+    ├── LeaseNotFoundError     the lease has expired or was revoked
+    ├── RequestTooLargeError   a write that etcd will never accept
+    └── StorageUnavailable
+        └── NoSpaceError       writes fail until there is space again; reads work
+
+All but StorageUnavailable are caught within this package.
+"""
 
 from __future__ import annotations
 
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.etcd.http2.channel import HANDSHAKE_FAILED
-from clusterregistry.apiserver.storage.etcd.http2.handshake import HUNG_UP, REFUSED_BY_TLS, SPEAKS_HTTP1, SPEAKS_TLS
+from clusterregistry.apiserver.storage.etcd.http2.connection import CLOSED, SPEAKS_HTTP1, SPEAKS_TLS, TLS_REFUSED
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode
 
 _COMPACTED = "required revision has been compacted"
 _FUTURE = "required revision is a future revision"
-_LEASE_ENDED = "requested lease not found"
+_LEASE_NOT_FOUND = "requested lease not found"
 _TOO_LARGE = ("request is too large", "message larger than max")
 _BAD_TOKEN = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _DENIED = "permission denied"
 _NO_SPACE = "database space exceeded"
-_NO_USERS = "authentication is not enabled"
+_AUTH_DISABLED = "authentication is not enabled"
 
-_NOT_STARTED = (
+_NOT_PROPOSED = (
     "etcdserver: no leader",
     "etcdserver: not leader",
     "etcdserver: too many requests",
     "raft proposal dropped",
 )
-"""Answers to a request that was never begun: it may be sent again."""
+"""Errors of a request that was not executed: it may be sent again."""
 
-_PASSING = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED)
+_TRANSIENT = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED)
 
-_UNCLEAR = (StatusCode.UNKNOWN, StatusCode.INTERNAL)
-"""No answers of etcd's own to a request that it refuses: something went wrong, perhaps only afterwards."""
+_UNEXPECTED = (StatusCode.UNKNOWN, StatusCode.INTERNAL)
+"""etcd does not refuse a request with these: something failed, perhaps after the request was executed."""
 
 _REACH = "see that etcd runs and that --etcd-servers names it"
 
 _CERTIFICATE_REFUSED = (
-    "it does not accept our certificate, or we have none to show",
+    "it does not accept the client certificate, or none was sent",
     "give --etcd-certfile and --etcd-keyfile, from an authority that etcd trusts and not expired",
 )
 
@@ -42,29 +53,29 @@ _EXPLANATIONS = {
         "compact and defragment etcd or raise its quota, then clear the alarm (etcdctl alarm disarm)",
     ),
     "invalid user ID or password": (
-        "it does not accept our user and password",
-        "correct --etcd-username and what is in --etcd-password-file",
+        "it does not accept the user and password",
+        "correct --etcd-username and the content of --etcd-password-file",
     ),
-    "user name is empty": ("it asks for a user", "give --etcd-username and --etcd-password-file"),
+    "user name is empty": ("it requires a user", "give --etcd-username and --etcd-password-file"),
     _DENIED: (
-        "our user may not use the keys under --etcd-prefix",
-        "grant its role reading and writing there (etcdctl role grant-permission ROLE readwrite PREFIX/ --prefix)",
+        "the user may not use the keys under --etcd-prefix",
+        "grant its role access to them (etcdctl role grant-permission ROLE readwrite PREFIX/ --prefix)",
     ),
     "CERTIFICATE_VERIFY_FAILED": (
-        "its certificate is not from an authority that we trust, or not for this address",
-        "give that authority with --etcd-cafile, and in --etcd-servers a name that the certificate has",
+        "its certificate is not from a trusted authority, or not for this address",
+        "name that authority with --etcd-cafile, and in --etcd-servers use a name that the certificate has",
     ),
     "_ALERT_": _CERTIFICATE_REFUSED,
-    REFUSED_BY_TLS: _CERTIFICATE_REFUSED,
+    TLS_REFUSED: _CERTIFICATE_REFUSED,
     HANDSHAKE_FAILED: ("it does not speak TLS", "write http:// in --etcd-servers, or have etcd serve TLS"),
     SPEAKS_TLS: ("it speaks TLS", "write https:// in --etcd-servers"),
     SPEAKS_HTTP1: ("it does not speak etcd's protocol", _REACH),
-    HUNG_UP: (
-        HUNG_UP,
+    CLOSED: (
+        CLOSED,
         "see that etcd runs, and write https:// in --etcd-servers if it serves TLS",
     ),
 }
-"""For what an error may say: the same for a person, and what an operator can do."""
+"""By a part of the error's text: the explanation and the remedy for an operator."""
 
 _GENERAL = {
     StatusCode.UNAVAILABLE: ("it cannot be reached, or has no leader", _REACH),
@@ -73,68 +84,68 @@ _GENERAL = {
 
 
 class CompactedError(StorageError):
-    """etcd has forgotten the revision that was asked for. It does not say what is left."""
+    """The requested revision is compacted. etcd does not return the oldest one that is left."""
 
 
-class NotYetError(StorageError):
-    """The revision that was asked for is in the future."""
+class FutureRevisionError(StorageError):
+    """The requested revision is in the future."""
 
 
-class LeaseEndedError(StorageError):
-    """There is no such lease any longer, nor anything that hung on it."""
+class LeaseNotFoundError(StorageError):
+    """The lease does not exist any more, nor do the keys attached to it."""
 
 
 class NoSpaceError(StorageUnavailable):
-    """etcd takes no writes until there is space again. It goes on answering reads."""
+    """etcd refuses writes until there is space again. It answers reads."""
 
 
-class TooLargeError(StorageError):
-    """A write that etcd never takes. It says nothing about others."""
+class RequestTooLargeError(StorageError):
+    """A write that etcd will never accept. Smaller writes are not affected."""
 
 
-def was_not_started(error: RpcError) -> bool:
-    """Whether a request that failed so has had no effect, and will have none."""
-    return not error.reached or _says(error, *_NOT_STARTED)
+def had_no_effect(error: RpcError) -> bool:
+    """True if the request was not executed and will not be."""
+    return not error.reached or _mentions(error, *_NOT_PROPOSED)
 
 
-def is_passing(error: RpcError) -> bool:
-    """Whether another member, or a second later this one, may do better."""
-    return error.code in _PASSING or was_not_started(error) or _says(error, "leader")
+def is_transient(error: RpcError) -> bool:
+    """True if another member, or the same one a second later, may succeed."""
+    return error.code in _TRANSIENT or had_no_effect(error) or _mentions(error, "leader")
 
 
-def leaves_unsure(error: RpcError) -> bool:
-    """Whether a write may have been done in spite of the error. Above its quota etcd does the one that exceeds it."""
-    may_be = is_passing(error) or error.code in _UNCLEAR
-    return (may_be and not was_not_started(error)) or _says(error, _NO_SPACE)
+def leaves_outcome_unknown(error: RpcError) -> bool:
+    """True if a write may have been executed despite the error. etcd executes the write that exceeds its quota."""
+    may_be = is_transient(error) or error.code in _UNEXPECTED
+    return (may_be and not had_no_effect(error)) or _mentions(error, _NO_SPACE)
 
 
-def knows_no_users(error: RpcError) -> bool:
-    """Whether signing in failed because there is nothing to sign in to."""
-    return _says(error, _NO_USERS)
+def is_auth_disabled(error: RpcError) -> bool:
+    """True if the sign-in failed because authentication is disabled."""
+    return _mentions(error, _AUTH_DISABLED)
 
 
 def needs_new_token(error: RpcError) -> bool:
-    """Whether to sign in again. A watch is just denied when its token is of no use any longer."""
-    return error.code is StatusCode.UNAUTHENTICATED or _says(error, *_BAD_TOKEN, _DENIED)
+    """True if a new sign-in may help. A watch with an invalid token fails with permission denied."""
+    return error.code is StatusCode.UNAUTHENTICATED or _mentions(error, *_BAD_TOKEN, _DENIED)
 
 
-def translated(error: RpcError, shown: str, *, unsure: bool) -> StorageError:
-    """The error to raise in its place; ``unsure`` if the request may have had an effect."""
-    if _says(error, _COMPACTED):
+def to_storage_error(error: RpcError, shown: str, *, outcome_unknown: bool) -> StorageError:
+    """The storage error to raise instead; ``outcome_unknown`` if a write may have been executed."""
+    if _mentions(error, _COMPACTED):
         return CompactedError(error.details)
-    if _says(error, _FUTURE):
-        return NotYetError(error.details)
-    if _says(error, _LEASE_ENDED):
-        return LeaseEndedError(error.details)
-    if _says(error, *_TOO_LARGE):
-        return TooLargeError(error.details)
+    if _mentions(error, _FUTURE):
+        return FutureRevisionError(error.details)
+    if _mentions(error, _LEASE_NOT_FOUND):
+        return LeaseNotFoundError(error.details)
+    if _mentions(error, *_TOO_LARGE):
+        return RequestTooLargeError(error.details)
     general = _GENERAL.get(error.code, (error.code.name, ""))
-    special = (explained for text, explained in _EXPLANATIONS.items() if _says(error, text))
+    special = (explained for text, explained in _EXPLANATIONS.items() if _mentions(error, text))
     explanation, remedy = next(special, general)
-    outcome = "; whether the write was done is not known" if unsure else ""
-    kind = NoSpaceError if _says(error, _NO_SPACE) else StorageUnavailable
+    outcome = "; whether the write was done is not known" if outcome_unknown else ""
+    kind = NoSpaceError if _mentions(error, _NO_SPACE) else StorageUnavailable
     return kind(f"{shown}: {explanation} ({error.details}){outcome}", remedy=remedy)
 
 
-def _says(error: RpcError, *texts: str) -> bool:
+def _mentions(error: RpcError, *texts: str) -> bool:
     return any(text in error.details for text in texts)

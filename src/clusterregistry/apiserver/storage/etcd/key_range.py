@@ -1,7 +1,7 @@
-"""Which keys of an etcd are ours, what they are called in the port, and what becomes of its messages there.
+"""The keys of one registry in etcd: translates keys, key-values and events between etcd and the storage interface.
 
-A key of the port begins with a slash and is stored behind the prefix. What cannot be one is shown to nobody: keys of
-our own making, and those that are no text.
+A key of the interface begins with a slash and is stored behind the prefix of the registry. Internal keys and keys that
+are not UTF-8 are hidden from the interface.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from clusterregistry.apiserver.storage.etcd import messages
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
 
 INTERNAL = "/.clusterregistry/"
-"""What begins so is not an object."""
+"""Keys with this prefix are no objects."""
 
 TOUCHED = INTERNAL + "touched"
-"""This key is written to have an event of ours at a new revision."""
+"""This key is written to get an event at a new revision."""
 
 
-class Range:
-    """The keys under a prefix."""
+class KeyRange:
+    """The keys under one prefix."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix.encode()
 
     def key(self, name: str) -> bytes:
-        """A name without UTF-8 form gets a key too, which nobody can have written."""
+        """The key in etcd. A name without a UTF-8 form gets a key that cannot have been written."""
         return self._prefix + name.encode(errors="surrogatepass")
 
     def name(self, key: bytes) -> str:
-        """What the port calls a key; "" for one that is not an object."""
+        """The key in the interface; "" for one that is not an object."""
         try:
             name = key[len(self._prefix) :].decode()
         except UnicodeDecodeError:
@@ -38,17 +38,17 @@ class Range:
         return "" if name.startswith(INTERNAL) else name
 
     def bounds(self, prefix: str, after: str = "") -> tuple[bytes, bytes]:
-        """The first key of those with a prefix that are behind another key, and the one behind the last."""
-        # Without the slash the keys of our neighbours would count, whose prefix begins with ours.
+        """The first key with a prefix that is greater than ``after``, and the range end."""
+        # Without the slash the range would include neighbours whose prefix begins with this one.
         first = self.key(prefix or "/")
-        return max(first, self.key(after) + b"\0" if after else b""), end_of(first)
+        return max(first, self.key(after) + b"\0" if after else b""), prefix_range_end(first)
 
     def key_values(self, kvs: Any) -> list[KeyValue]:
-        """Those that are objects."""
+        """The key-values that are objects."""
         return [KeyValue(name, kv.value, kv.mod_revision) for kv in kvs if (name := self.name(kv.key))]
 
     def events(self, events: Any) -> list[Event]:
-        """Those of objects. Raises RevisionCompacted for a change of something that etcd knows no longer."""
+        """The events of objects. Raises RevisionCompacted if etcd no longer has a previous value."""
         return [self._event(event, name) for event in events if (name := self.name(event.kv.key))]
 
     def _event(self, event: Any, name: str) -> Event:
@@ -62,7 +62,7 @@ class Range:
         return Event(name, revision, None if deleted else KeyValue(name, kv.value, revision), previous)
 
 
-def end_of(prefix: bytes) -> bytes:
-    """The first key behind all that have this prefix; a zero byte is etcd's word for none."""
+def prefix_range_end(prefix: bytes) -> bytes:
+    """The first key after all keys with a prefix; a zero byte, which for etcd is no end, if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else b"\0"

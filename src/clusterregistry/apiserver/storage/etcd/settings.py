@@ -1,4 +1,4 @@
-"""How to reach an etcd."""
+"""How to connect to an etcd cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_PREFIX = "/registry"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdSettings:
-    """``endpoints`` are HOST:PORT. The password is read from its file at each sign-in, so that it may change."""
+    """``endpoints`` are HOST:PORT. The password file is read at each sign-in, so that the password may change."""
 
     endpoints: tuple[str, ...]
     prefix: str = DEFAULT_PREFIX
@@ -22,7 +22,7 @@ class EtcdSettings:
     user: str = ""
     password_file: Path | None = None
     compaction_seconds: float = 300.0
-    """How long history is kept, and how often it is shortened; 0 leaves that to others."""
+    """How long history is kept, and how often it is compacted; 0: etcd or another program compacts it."""
 
     @property
     def shown(self) -> str:

@@ -1,10 +1,15 @@
-"""The claim: while one replica has it, nobody else writes, and what it remembers is all that there is.
+"""Writer lease: while one replica holds it, etcd refuses the objects that other replicas write.
 
-Every write of an object is on condition that the claim is its writer's or nobody's, so etcd itself refuses the writes
-of others. The claim hangs on a lease: who has it can go by its own clock, and when its process dies the claim does too.
-Who meets another's claim wishes for it to go, and the other lets it go at once.
+Every write of an object is a transaction on the condition that the lease key belongs to its writer or to no replica.
+So the holder has seen every committed write of an object, and may answer reads from memory without asking etcd. The
+key is attached to an etcd lease: the holder trusts it by its own clock, and it expires when the process dies.
 
-Nothing here is about reading. A replica without the claim reads as ever, and so does one that is not certain of it.
+- ``_EtcdLease``: grants, renews and revokes the lease in etcd, and tracks how long it may be trusted.
+- ``WriterLease``: acquires the lease key, releases it, and provides the condition of each write.
+- Handover: a replica that wants to write while another one holds the lease writes the handover key. The holder sees
+  that event in its watch and yields the lease at once.
+
+A replica without the lease, or with one that it may not trust any more, reads from etcd as before.
 """
 
 from __future__ import annotations
@@ -20,259 +25,294 @@ from google.protobuf.message import DecodeError
 
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, Endpoints
+from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, Client
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError
-from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, Range
+from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, KeyRange
+
+_LEASE_KEY, _HANDOVER_KEY = INTERNAL + "writer-lease", INTERNAL + "handover-request"
+"""All replicas must use the same names: with others they would not exclude each other's writes."""
 
 _LEASE_SECONDS = 3
-"""How long a claim outlives its process, and others may have to wait for that. etcd may make it more."""
+"""How long the lease outlives its process, and how long other replicas may then have to wait. etcd may extend it."""
 
-_CERTAIN = 1 / 3
-"""The part of that in which the holder relies on it. A leader that is cut off does not know for a while that there is
-another one, and prolongs leases all the same: the rest is more than the time in which two can lead."""
+_TRUSTED_PART = 1 / 3
+"""The part of the lease in which the holder trusts it. A leader that is cut off does not know for a while that there is
+another one, and renews leases all the same: the rest is longer than two members can lead at the same time."""
 
-_PROLONG_SECONDS = 0.4
+_RENEW_SECONDS = 0.4
 
-_FIRST = 5.0
-"""Seconds until the claim is made at the start: that of a predecessor has ended by then, and others were heard of."""
+_FIRST_DELAY = 5.0
+"""Seconds from the start to the first attempt: by then the lease of a predecessor has expired, and other writers have
+been seen."""
 
-_SOON = 1.0
-"""The same after something went wrong."""
+_RETRY_DELAY = 1.0
+"""Seconds to the next attempt after an error."""
 
-_NOT_SOON = 60.0
-"""The same after another replica wrote, wanted to, or had the claim: it will want to again, and should not have to wait
-for our lease to end if something becomes of us meanwhile."""
+_YIELD_DELAY = 60.0
+"""Seconds to the next attempt after another replica wrote, wanted to write or held the lease. It will probably write
+again, and should not have to wait for the lease to expire if this process dies."""
 
-_GIVE_WAY_SECONDS = 0.5
-"""How long to wait for a holder that is there: it takes milliseconds."""
+_HANDOVER_SECONDS = 0.5
+"""How long to wait for a holder that runs: it takes milliseconds."""
 
 _PATIENCE_SECONDS = 10.0
-"""How long to wait for one that is not there any more; its lease ends before, if etcd is well."""
+"""How long to wait for a holder that does not run any more: its lease expires before, if etcd is healthy."""
 
-_IN_THE_WAY = "another replica, the only one to write so far, has not given way yet"
-_REMEDY = "try again: its claim ends with its process, some seconds later"
+_NOT_RELEASED = "another replica holds the writer lease and has not released it"
+_REMEDY = "try again: the lease expires some seconds after its process has ended"
 
-# Goes on while a machine is suspended, where there is such a clock.
+# This clock continues while a machine is suspended, where the system has one.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _log = logging.getLogger(__name__)
 
 
 class Condition(NamedTuple):
-    """That the claim is as we know it."""
+    """The condition of a write: the lease key is as this replica knows it."""
 
     revision: int
-    """That of our claim, 0: nobody has one."""
+    """The revision of the lease key if this replica holds it, otherwise 0."""
     encoded: bytes
-    """To be put behind a transaction, which then reads the claim too if it is refused: for ``refuses``."""
+    """Appended to a transaction, which then also reads the lease key if it fails: for ``failed_on``."""
 
 
-class WriterLease:
-    """Made again and again as long as ``run`` does, and let go for whoever wants to write.
+class _EtcdLease:
+    """One lease in etcd. ``id`` is 0 if there is none, or if it is known to have ended."""
 
-    ``listens`` tells whether ``heard`` is told of all events: who does not hear wishes must not have the claim.
-    """
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.id = 0
+        self.abandoned = asyncio.Event()
+        self.trusted_until = 0.0
+        """By ``_CLOCK``: the lease cannot have expired before."""
 
-    def __init__(self, endpoints: Endpoints, range_: Range, *, listens: Callable[[], bool]) -> None:
-        self._endpoints, self._listens = endpoints, listens
-        self._key, self._wish = range_.key(INTERNAL + "claim"), range_.key(INTERNAL + "wish")
-        # What hangs on no lease is no claim, but the copy of one that somebody has made by hand: it would never end.
-        self._nobodys = messages.without_lease(self._key)
-        self._condition = Condition(0, self._along(self._nobodys))
-        self.revision = 0
-        """That of our claim, as far as we know; 0 without one. It may have ended, which etcd then says."""
-        self._lease = 0
-        self._certain_until = 0.0
-        self._over = asyncio.Event()
-        self._not_before = 0.0
-        self._wishing: asyncio.Task[None] | None = None
-        self._freed = asyncio.Event()
-        self._closed = False
+    def abandon(self) -> None:
+        """Ends the trust in the lease and its renewal."""
+        self.trusted_until = 0.0
+        self.abandoned.set()
 
-    # Having it
+    def trust(self, *, since: float, seconds: int) -> None:
+        """Trusts a lease of ``seconds`` that was granted or renewed after the time ``since``."""
+        if not self.abandoned.is_set():
+            self.trusted_until = since + seconds * _TRUSTED_PART
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether nobody else can have written since the claim was made."""
-        return time.clock_gettime(_CLOCK) < self._certain_until
+    async def grant(self) -> int:
+        """Grants a new lease and returns its duration in seconds."""
+        lease = await self._client.call("grant", messages.LeaseGrantRequest(ttl=_LEASE_SECONDS))
+        self.id = lease.id
+        return int(lease.ttl)
 
-    def give_up(self) -> None:
-        """Relies on it no longer, and has it let go."""
-        self._certain_until = 0.0
-        self._over.set()
+    async def keep_alive(self, *, until: Callable[[], bool]) -> None:
+        """Renews the lease until it is abandoned, has expired, or ``until`` is true.
 
-    async def run(self) -> None:
-        """Makes the claim, keeps it for as long as it can, and begins anew; until it is cancelled.
-
-        Then nothing is let go: where a loop comes to its end there are no connections left for that.
+        Raises RpcError, TimeoutError and StorageError.
         """
-        self._put_off(_FIRST)
-        while True:
-            await self._wait_until_due()
-            self._over.clear()
-            try:
-                if await self.let_go():  # else it could not be let go before, and still cannot
-                    await self._hold()
-            except (StorageError, RpcError, DecodeError, TimeoutError) as error:
-                _log.debug("the claim was lost, or could not be made: %s", error)
-            except Exception:  # noqa: BLE001 - the next one may do better; without any, reads ask for ever and nobody knows why
-                _log.exception("making or keeping the claim failed")
-            finally:
-                self._certain_until = 0.0
-            await self.let_go()
-            self._put_off(_SOON)
-
-    async def _hold(self) -> None:
-        begun = time.clock_gettime(_CLOCK)
-        lease = await self._endpoints.call("grant", messages.LeaseGrantRequest(ttl=_LEASE_SECONDS))
-        self._lease = lease.id
-        if await self._make():
-            self._rely_on_it(begun, lease.ttl)
-            await self._keep()
-        else:
-            self._put_off(_NOT_SOON)
-
-    async def _make(self) -> bool:
-        """Whether nobody had it."""
-        change = {"request_put": {"key": self._key, "lease": self._lease}}
-        request = messages.TxnRequest(compare=[self._nobodys], success=[change])
-        answer = await self._endpoints.call("txn", request, again=False)
-        if answer.succeeded:
-            self.revision = int(answer.header.revision)
-        return bool(answer.succeeded)
-
-    async def _keep(self) -> None:
-        """Prolongs it, until it is to be given up or has ended. Raises RpcError, TimeoutError, StorageError."""
-        member = self._endpoints.member
-        request = messages.LeaseKeepAliveRequest(id=self._lease).SerializeToString()
+        member = self._client.member
+        request = messages.LeaseKeepAliveRequest(id=self.id).SerializeToString()
         sent = time.clock_gettime(_CLOCK)
-        stream = await member.prolong(await self._endpoints.session.metadata(member), request)
+        stream = await member.keep_alive(await self._client.session.metadata(member), request)
         try:
-            while self._listens() and not self._over.is_set():
+            while not self.abandoned.is_set() and not until():
                 async with asyncio.timeout(ATTEMPT_SECONDS):
-                    answer = messages.LeaseKeepAliveResponse.FromString(await stream.read())
-                if answer.ttl <= 0:
+                    response = messages.LeaseKeepAliveResponse.FromString(await stream.read())
+                if response.ttl <= 0:
                     return
-                self._rely_on_it(sent, answer.ttl)
+                self.trust(since=sent, seconds=response.ttl)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_PROLONG_SECONDS):
-                        await self._over.wait()
+                    async with asyncio.timeout(_RENEW_SECONDS):
+                        await self.abandoned.wait()
                 sent = time.clock_gettime(_CLOCK)
                 stream.write(request)
         finally:
             stream.cancel()
 
-    def _rely_on_it(self, since: float, seconds: int) -> None:
-        """The lease was prolonged after the time ``since``."""
-        if not self._over.is_set():
-            self._certain_until = since + seconds * _CERTAIN
-
-    async def let_go(self) -> bool:
-        """Ends the lease, and the claim with it. If that cannot be done it ends by itself.
-
-        Whether it is gone: until that is known our writes are on condition of it, or it would be in their way.
-        """
-        if self._lease:
+    async def revoke(self) -> bool:
+        """Revokes the lease. False if etcd does not answer: then the lease may exist until it expires."""
+        if self.id:
             try:
                 async with asyncio.timeout(ATTEMPT_SECONDS):
-                    await self._endpoints.call("revoke", messages.LeaseRevokeRequest(id=self._lease))
-            except errors.LeaseEndedError:
+                    await self._client.call("revoke", messages.LeaseRevokeRequest(id=self.id))
+            except errors.LeaseNotFoundError:
                 pass
             except (StorageError, TimeoutError):
                 return False
-            self._lease = self.revision = 0
+            self.id = 0
         return True
+
+
+class WriterLease:
+    """The writer lease of this replica, acquired in a loop (``run``) and yielded to replicas that want to write.
+
+    ``is_watching`` is true while ``observe`` receives all events. A replica that does not see handover requests must
+    not hold the lease.
+    """
+
+    def __init__(self, client: Client, key_range: KeyRange, *, is_watching: Callable[[], bool]) -> None:
+        self._client, self._is_watching = client, is_watching
+        self._key, self._handover_key = key_range.key(_LEASE_KEY), key_range.key(_HANDOVER_KEY)
+        # A key that is attached to no lease is a copy that was made by hand. It would never expire, so it is ignored.
+        self._is_free = messages.without_lease(self._key)
+        self._condition = Condition(0, self._encode_condition(self._is_free))
+        self.revision = 0
+        """The revision of the lease key if this replica holds it, otherwise 0. It may have expired without notice."""
+        self._lease = _EtcdLease(client)
+        self._not_before = 0.0
+        self._handover: asyncio.Task[None] | None = None
+        self._released = asyncio.Event()
+        self._closed = False
+
+    # Holding the lease
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if no other replica can have written an object since the lease was acquired."""
+        return time.clock_gettime(_CLOCK) < self._lease.trusted_until
+
+    async def run(self) -> None:
+        """Acquires the lease and holds it for as long as possible, in a loop until it is cancelled.
+
+        A cancelled loop does not release the lease, since the connections may be gone with it.
+        """
+        self._delay(_FIRST_DELAY)
+        while True:
+            await self._wait_until_due()
+            self._lease.abandoned.clear()
+            try:
+                if await self.release():  # False if an earlier release failed and still does
+                    await self._hold()
+            except (StorageError, RpcError, DecodeError, TimeoutError) as error:
+                _log.debug("the writer lease was lost or could not be acquired: %s", error)
+            except Exception:  # noqa: BLE001 - the next attempt may succeed; without the lease every read asks etcd
+                _log.exception("acquiring or renewing the writer lease failed")
+            finally:
+                self._lease.abandon()
+            await self.release()
+            self._delay(_RETRY_DELAY)
+
+    async def _hold(self) -> None:
+        begun = time.clock_gettime(_CLOCK)
+        seconds = await self._lease.grant()
+        if await self._acquire():
+            self._lease.trust(since=begun, seconds=seconds)
+            await self._lease.keep_alive(until=lambda: not self._is_watching())
+        else:
+            self._delay(_YIELD_DELAY)
+
+    async def _acquire(self) -> bool:
+        """Writes the lease key. False if another replica holds it."""
+        change = {"request_put": {"key": self._key, "lease": self._lease.id}}
+        request = messages.TxnRequest(compare=[self._is_free], success=[change])
+        response = await self._client.call("txn", request, repeatable=False)
+        if response.succeeded:
+            self.revision = int(response.header.revision)
+        return bool(response.succeeded)
+
+    def abandon(self) -> None:
+        """Stops trusting the lease and has it released."""
+        self._lease.abandon()
+
+    async def release(self) -> bool:
+        """Revokes the lease, which deletes its key. True if the key is known to be gone.
+
+        Until then the writes of this replica stay on the condition that it holds the key, which would otherwise refuse
+        them.
+        """
+        if not await self._lease.revoke():
+            return False
+        self.revision = 0
+        return True
+
+    def close(self) -> None:
+        """Requests no handover any more. A held lease stays, for the writes in flight, until ``release``."""
+        self._closed = True
+        self._released.set()  # a handover request that waits tries once more, then fails
 
     async def _wait_until_due(self) -> None:
         loop = asyncio.get_running_loop()
-        while (left := self._not_before - loop.time()) > 0 or not self._listens():  # noqa: ASYNC110 - it may be put off
-            await asyncio.sleep(max(left, _PROLONG_SECONDS))
+        while (left := self._not_before - loop.time()) > 0 or not self._is_watching():  # noqa: ASYNC110 - it may be delayed
+            await asyncio.sleep(max(left, _RENEW_SECONDS))
 
-    def _put_off(self, seconds: float) -> None:
+    def _delay(self, seconds: float) -> None:
         self._not_before = max(self._not_before, asyncio.get_running_loop().time() + seconds)
 
-    # Writing
+    # The condition of writes
 
     @property
     def condition(self) -> Condition:
-        """Of a transaction that writes: the claim is ours, or nobody's."""
+        """The condition of a write: this replica holds the lease, or no replica does."""
         revision = self.revision
         if self._condition.revision != revision:
-            unchanged = messages.modified_at(self._key, revision) if revision else self._nobodys
-            self._condition = Condition(revision, self._along(unchanged))
+            compare = messages.modified_at(self._key, revision) if revision else self._is_free
+            self._condition = Condition(revision, self._encode_condition(compare))
         return self._condition
 
-    def _along(self, unchanged: dict[str, Any]) -> bytes:
-        reading = {"request_range": {"key": self._key}}
-        return bytes(messages.TxnRequest(compare=[unchanged], failure=[reading]).SerializeToString())
+    def _encode_condition(self, compare: dict[str, Any]) -> bytes:
+        read = {"request_range": {"key": self._key}}
+        return bytes(messages.TxnRequest(compare=[compare], failure=[read]).SerializeToString())
 
-    async def refuses(self, condition: Condition, found: Any) -> bool:
-        """Whether it was for its condition that a write was not done; then the way is clear to try again.
+    async def failed_on(self, condition: Condition, found: Any) -> bool:
+        """True if the transaction failed on the lease condition (retry); False if on the key's own revision.
 
-        ``found`` is what was read of the claim. Raises StorageUnavailable when another's claim stays in the way.
+        ``found`` is the lease key as the transaction read it. Raises StorageUnavailable if another replica does not
+        release the lease.
         """
         lease = found[0].lease if found else 0
         revision, expected = found[0].mod_revision if lease else 0, condition.revision
         if revision == expected:
             return False
-        if revision and lease == self._lease:  # it has just been made, and we are yet to hear of it
+        if revision and lease == self._lease.id:  # it was just acquired, and the response is still on its way
             self.revision = revision
             return True
-        if expected and expected == self.revision:  # it has ended before its time
-            self.give_up()
+        if expected and expected == self.revision:  # it has expired early
+            self.abandon()
             self.revision = 0
         if revision:
-            await self._clear_the_way()
+            await self._request_handover()
         return True
 
-    async def _clear_the_way(self) -> None:
-        """Has the claim of another go. Those who want that at the same time wish for it together."""
-        if self._wishing is None or self._wishing.done():
-            self._wishing = asyncio.create_task(self._wish_until_it_is_gone())
-            self._wishing.add_done_callback(_forget)
-        await asyncio.shield(self._wishing)
+    # Handover
 
-    async def _wish_until_it_is_gone(self) -> None:
-        self._put_off(_NOT_SOON)
+    async def _request_handover(self) -> None:
+        """Returns once the other replica has released the lease. Concurrent writes share one request."""
+        if self._handover is None or self._handover.done():
+            self._handover = asyncio.create_task(self._request_until_released())
+            self._handover.add_done_callback(_consume_exception)
+        await asyncio.shield(self._handover)
+
+    async def _request_until_released(self) -> None:
+        self._delay(_YIELD_DELAY)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE_SECONDS
         while loop.time() < deadline and not self._closed:
-            self._freed.clear()
-            wish = {"request_put": {"key": self._wish}}
-            request = messages.TxnRequest(compare=[self._nobodys], failure=[wish])
-            if (await self._endpoints.call("txn", request)).succeeded:
+            self._released.clear()
+            handover = {"request_put": {"key": self._handover_key}}
+            request = messages.TxnRequest(compare=[self._is_free], failure=[handover])
+            if (await self._client.call("txn", request)).succeeded:
                 return
             with suppress(TimeoutError):
-                async with asyncio.timeout(_GIVE_WAY_SECONDS):
-                    await self._freed.wait()
+                async with asyncio.timeout(_HANDOVER_SECONDS):
+                    await self._released.wait()
                     return
-        raise StorageUnavailable(_IN_THE_WAY, remedy=_REMEDY)
+        raise StorageUnavailable(_NOT_RELEASED, remedy=_REMEDY)
 
-    def close(self) -> None:
-        """Wishes for nothing any more. A claim of ours stays, for the writes under way, until it is let go."""
-        self._closed = True
-        self._freed.set()  # whoever waits for another to give way tries once more, and is told that it is in the way
+    def yield_lease(self) -> None:
+        """Releases the lease for another replica that writes or wants to write."""
+        self._delay(_YIELD_DELAY)
+        self.abandon()
 
-    # Hearing of others
-
-    def give_way(self) -> None:
-        """Somebody else writes, or wants to."""
-        self._put_off(_NOT_SOON)
-        self.give_up()
-
-    def heard(self, events: Iterable[Any]) -> None:
-        """Events of etcd, whatever they are about."""
+    def observe(self, events: Iterable[Any]) -> None:
+        """Handles the events of etcd that concern the lease key and the handover key."""
         for event in events:
-            if event.kv.key == self._wish:
-                self.give_way()
+            if event.kv.key == self._handover_key:
+                self.yield_lease()
             elif event.kv.key == self._key:
                 if event.type == messages.DELETE:
-                    self._freed.set()
+                    self._released.set()
                 if 0 < self.revision < event.kv.mod_revision:
-                    self.give_up()
+                    self.abandon()
 
 
-def _forget(task: asyncio.Task[None]) -> None:
-    """It may be that nobody waits for it any longer."""
+def _consume_exception(task: asyncio.Task[None]) -> None:
+    """Marks the exception as retrieved: no caller may be waiting for the task any more."""
     if not task.cancelled():
         task.exception()

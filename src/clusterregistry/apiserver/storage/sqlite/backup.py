@@ -1,8 +1,8 @@
-"""Copies of a file: while a server writes to it, into a backup; and from a backup, in the place of a file.
+"""Backups of a file while a server writes to it, and the copies that a restore makes.
 
-A copy is made with SQLite's backup from a read-only connection that holds on to the state of one moment, so a busy
-server neither waits for it nor makes it begin again. It grows under a temporary name beside its target and gets
-its real name when it is complete, checked and on disk: under that name there is never half a database.
+SQLite's backup API copies through a read-only connection with an open transaction, so a busy server neither waits for
+the copy nor makes it start again. The copy has a temporary name beside its target, and gets the name of the target when
+it is complete, checked and on disk: under that name there is never a partial database.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from clusterregistry.apiserver.storage.sqlite.integrity import Progress, engine_
 
 _PROCESSES = Path("/proc")
 _DELETED = " (deleted)"
-"""What Linux adds to the name of an open file that was removed or replaced."""
+"""The suffix that Linux adds to the name of an open file that was removed or replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDatabase:
-    """A database that was removed or replaced under the server that has it open. That server takes no writes."""
+    """A database that was removed or replaced while a server has it open. That server refuses writes."""
 
     pid: int
     database: Path
     log: Path | None
 
     def copy_to(self, target: Path) -> None:
-        """Makes files under names of their own. Raises OSError."""
+        """Copies the open files to new ones. Raises OSError."""
         shutil.copyfile(self.database, target)
         if self.log is not None:
             shutil.copyfile(self.log, f"{target}-wal")
 
 
 def find_removed(path: Path) -> OpenDatabase | None:
-    """What a server has open in place of the file that is, or is not, under this name. None on other systems.
+    """The removed database that a server still has open in place of the file of this name. Linux only, otherwise None.
 
-    None also when a server has the present file, whoever else still has an older one: only servers have a claim on it.
+    None also if a server has the present file open, even if another process has an older one: only servers lock it.
     """
     name = str(path.resolve())
     servers = {pid: files for pid, files in _processes() if {f"{name}.lock", f"{name}.lock{_DELETED}"} & files.keys()}
@@ -60,36 +60,36 @@ def find_removed(path: Path) -> OpenDatabase | None:
 
 
 def _processes() -> Iterator[tuple[int, dict[str, Path]]]:
-    """Those that run, by their ids, and what they have open."""
+    """The running processes and their open files."""
     if _PROCESSES.is_dir():
         yield from ((int(entry.name), _open_files(entry)) for entry in _PROCESSES.iterdir() if entry.name.isdecimal())
 
 
 def _open_files(process: Path) -> dict[str, Path]:
-    """What a process has open, by name. Nothing of a process that is gone, or another user's."""
+    """The open files of a process by name; none if the process has ended or belongs to another user."""
     found: dict[str, Path] = {}
     with suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with suppress(OSError):
-                found[os.readlink(descriptor)] = descriptor  # noqa: PTH115 - a name as Linux gives it, and no path
+                found[os.readlink(descriptor)] = descriptor  # noqa: PTH115 - a name as Linux gives it, not a path
     return found
 
 
 _PAGES = 1000
-"""Copied in one go, about 4 MB: between two of them progress is told and Ctrl-C is heard."""
+"""Pages copied at a time, about 4 MB: in between, progress is reported and Ctrl-C is handled."""
 
-_SOURCES_FAULTS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SOURCE_ERRORS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 DAMAGED = "nothing was written; `storage check FILE` tells more. Use an older backup of it"
 
 _BESIDE = ("", "-wal", "-shm", ".lock")
-"""A database is these files."""
+"""The suffixes of the files of a database."""
 
 
 def back_up(path: Path, target: Path, *, overwrite: bool, progress: Progress) -> OpenDatabase | None:
-    """Writes all that is committed now into one file that only its owner can read.
+    """Writes everything that is committed now into one file that only its owner can read.
 
-    When the file was removed or replaced under a server, the backup is of what that server has open, which is
-    returned. Raises StorageUnavailable, and then leaves nothing behind; a file that was there before stays as it is.
+    If the file was removed or replaced while a server has it open, the backup is of the server's open file, which is
+    returned. Raises StorageUnavailable; then nothing is left behind, and an existing target stays as it is.
     """
     _check_target(path, target, overwrite=overwrite)
     removed = find_removed(path)
@@ -104,7 +104,7 @@ def back_up(path: Path, target: Path, *, overwrite: bool, progress: Progress) ->
 
 @contextmanager
 def _rescued(removed: OpenDatabase, *, beside: Path) -> Iterator[Path]:
-    """A database of its own made of files without names."""
+    """A copy of a removed database in a temporary directory."""
     with translated(beside):
         directory = tempfile.TemporaryDirectory(prefix=f".{beside.name}.", suffix=".rescue", dir=beside.parent)
     with directory as name:
@@ -116,13 +116,13 @@ def _rescued(removed: OpenDatabase, *, beside: Path) -> Iterator[Path]:
 
 @contextmanager
 def complete_copy(path: Path, target: Path, *, progress: Progress) -> Iterator[Path]:
-    """A checked copy of a database beside the place that it is for. It is removed at the end, unless renamed."""
+    """A checked copy of a database beside its target. It is removed at the end, unless it was renamed."""
     with translated(target):
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
         os.close(descriptor)
     copy = Path(name)
     try:
-        with _blaming(source=path, target=target):
+        with _translated_for(source=path, target=target):
             found = _copy(path, copy, progress=progress)
         if found:
             raise StorageUnavailable(f"{path} is damaged: {found[0]}", remedy=DAMAGED)
@@ -133,7 +133,7 @@ def complete_copy(path: Path, target: Path, *, progress: Progress) -> Iterator[P
 
 
 def put_in_place(copy: Path, target: Path) -> None:
-    """Gives a copy its real name, once all of it is on disk."""
+    """Renames a copy to its target once it is on disk."""
     with copy.open("rb") as file:
         os.fsync(file.fileno())
     copy.replace(target)
@@ -141,17 +141,17 @@ def put_in_place(copy: Path, target: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Has the names of files survive a power cut too."""
+    """Makes the names of files durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some file systems cannot do that for directories, and need not
+        with suppress(OSError):  # some file systems cannot sync directories, and need not
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def _copy(path: Path, copy: Path, *, progress: Progress) -> list[str]:
-    """Fills the copy and returns what is wrong with it."""
+    """Fills the copy and returns its problems."""
     with translated(path):
         source = schema.connect_reader(path)
     with closing(source), closing(schema.connect(copy)) as target:
@@ -160,21 +160,21 @@ def _copy(path: Path, copy: Path, *, progress: Progress) -> list[str]:
 
 
 @contextmanager
-def _blaming(*, source: Path, target: Path) -> Iterator[None]:
-    """SQLite does not say which of two files an error is about; its kind does."""
+def _translated_for(*, source: Path, target: Path) -> Iterator[None]:
+    """Translates an error of either file. SQLite does not report which one it is about; the error code shows it."""
     try:
         yield
     except sqlite3.Error as error:
-        raise unavailable(source if primary_code(error) in _SOURCES_FAULTS else target, error) from error
+        raise unavailable(source if primary_code(error) in _SOURCE_ERRORS else target, error) from error
 
 
 def _copy_pages(source: sqlite3.Connection, target: sqlite3.Connection, *, progress: Progress) -> None:
-    # A transaction that has read something keeps to its state: without it each commit would make the copy begin anew.
+    # A transaction that has read keeps its state: without it each commit would restart the copy.
     source.execute("BEGIN")
     schema.numbers(source)
-    target.execute("PRAGMA synchronous = OFF")  # who gives the copy its name syncs it before
+    target.execute("PRAGMA synchronous = OFF")  # put_in_place syncs it
     source.backup(target, pages=_PAGES, progress=lambda _, left, total: progress(total - left, total))
-    # Without a write-ahead log the copy is one file, which can be read from any medium.
+    # Without a write-ahead log the copy is one file that can be read from any medium.
     target.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -1,4 +1,4 @@
-"""Writes that become one transaction: each is checked against those before it, then all commit or none."""
+"""A batch of writes in one transaction: each is checked against those before it, then all commit or none."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ Row = tuple[int, str, int, bytes | None]
 """revision, key, prev_revision, value: in the order of the log's columns."""
 
 MOST_ROWS = 249
-"""In one batch: SQLite versions before 3.32 take at most 999 parameters. It also bounds how long the first write waits,
-and how long the loop publishes without a break."""
+"""Rows of one batch: SQLite before 3.32 accepts at most 999 parameters. It also bounds how long the first write waits,
+and how long the event loop publishes without a pause."""
 
 _VALUE = "SELECT value FROM log WHERE revision = ?"
 
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """One change to make. ``expected`` None: the key must not exist. ``value`` None: delete it."""
+    """One write. ``expected`` None: the key must not exist. ``value`` None: delete the key."""
 
     key: str
     value: bytes | None
     expected: int | None
     known: KeyValue | None
-    """What is at ``expected``, if the caller has it."""
+    """The key-value at ``expected``, if the caller has it."""
     future: Future[int]
 
 
 @dataclass(slots=True)
 class Batch:
-    """The outcome of some writes, and what is to be written for it."""
+    """The outcomes of some writes, and the rows to insert."""
 
-    live: KeyIndex
+    index: KeyIndex
     revision: int
     rows: list[Row] = field(default_factory=list)
     superseded: dict[int, KeyValue] = field(default_factory=dict)
-    """What the callers know of the rows that these ones supersede, by revision."""
+    """Superseded key-values that the callers passed, by revision."""
     changes: dict[str, int] = field(default_factory=dict)
     outcomes: list[tuple[Future[int], int | StorageError]] = field(default_factory=list)
     events: Sequence[Event] = ()
 
     @classmethod
-    def of(cls, writes: Sequence[Write], live: KeyIndex) -> Batch:
-        """Decides each write as if those before it had been committed."""
-        batch = cls(live, live.revision)
+    def of(cls, writes: Sequence[Write], index: KeyIndex) -> Batch:
+        """Decides each write as if those before it were committed."""
+        batch = cls(index, index.revision)
         for write in writes:
             batch.outcomes.append((write.future, batch._stage(write)))
         return batch
@@ -65,7 +65,7 @@ class Batch:
     def _stage(self, write: Write) -> int | StorageError:
         key = write.key
         staged = self.changes.get(key)
-        actual = self.live.of(key) if staged is None else staged
+        actual = self.index.of(key) if staged is None else staged
         error = _refusal(write, actual)
         if error is not None:
             return error
@@ -77,18 +77,18 @@ class Batch:
         return self.revision
 
     def commit(self, connection: sqlite3.Connection) -> None:
-        """Writes the rows and prepares the events of their commit. Not to be called inside a transaction.
+        """Inserts the rows and prepares the events. Not to be called inside a transaction.
 
-        One statement for all, which is a transaction by itself: each call of SQLite gives up the interpreter's lock,
-        and getting it back from a busy loop takes up to five milliseconds.
+        One statement inserts all rows and is a transaction by itself: each call of SQLite releases the interpreter
+        lock, and getting it back from a busy event loop takes up to five milliseconds.
         """
-        # Built before the commit: after it nothing may fail any more.
+        # Before the commit: after it nothing may fail.
         self.events = _events(self.rows, self._read_superseded(connection))
         connection.execute(_insert(len(self.rows)), list(chain.from_iterable(self.rows)))
 
     def _read_superseded(self, connection: sqlite3.Connection) -> Mapping[int, KeyValue]:
-        """What the batch supersedes and did not itself write, by revision."""
-        first, found = self.live.revision, self.superseded
+        """The key-values that the batch supersedes and did not write itself, by revision."""
+        first, found = self.index.revision, self.superseded
         for _, key, previous, _ in self.rows:
             if 0 < previous <= first and previous not in found:
                 row = connection.execute(_VALUE, (previous,)).fetchone()
@@ -100,7 +100,7 @@ class Batch:
 
 @cache
 def _insert(rows: int) -> str:
-    return f"INSERT INTO log (revision, key, prev_revision, value) VALUES {','.join(['(?,?,?,?)'] * rows)}"  # noqa: S608 - nothing but marks
+    return f"INSERT INTO log (revision, key, prev_revision, value) VALUES {','.join(['(?,?,?,?)'] * rows)}"  # noqa: S608 - only placeholders
 
 
 def _refusal(write: Write, actual: int) -> StorageError | None:
@@ -118,13 +118,13 @@ def _events(rows: Sequence[Row], superseded: Mapping[int, KeyValue]) -> list[Eve
     events: list[Event] = []
     for revision, key, previous_revision, value in rows:
         previous = superseded.get(previous_revision) or made.get(previous_revision)
-        current = None if value is None else KeyValue(key, _fitted(value), revision)
+        current = None if value is None else KeyValue(key, _trimmed(value), revision)
         if current is not None:
             made[revision] = current
         events.append(Event(key, revision, current, previous))
     return events
 
 
-def _fitted(value: bytes) -> bytes:
-    """A copy, for it is kept: an encoder may have left the room that it did not need (orjson: five times the value)."""
+def _trimmed(value: bytes) -> bytes:
+    """A copy to keep: an encoder may have allocated more than the value needs (orjson: five times)."""
     return bytes(memoryview(value))

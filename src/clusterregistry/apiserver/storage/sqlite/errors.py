@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to an operator."""
+"""Translates errors of SQLite and of the file system into StorageUnavailable, with a remedy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from clusterregistry.apimachinery import operator_error
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 
 _LOCKED = ("another program keeps the file locked", "end that program's transaction")
-_NO_ROOM = 64 * 1024
-"""Bytes. SQLite reports a lack of room for its -shm file, of 32 KiB, as an error of the disk."""
+_LOW_SPACE = 64 * 1024
+"""Bytes. SQLite reports a lack of space for its -shm file, of 32 KiB, as an I/O error."""
 
 _FULL = ("the disk is full", "free some space on that disk: writes then work again")
 _CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
@@ -37,15 +37,15 @@ _EXPLANATIONS = {
         REPLACE,
     ),
 }
-"""By SQLite's code: what it means, and what an operator can do."""
+"""By SQLite's code: the explanation and the remedy for an operator."""
 
-_DOUBTFUL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
-"""Errors that can come after a transaction is in the write-ahead log, such as that of the sync. A full disk is none of
-them: the frame that makes a transaction complete is the last one, and was not written."""
+_AFTER_WRITE = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+"""Errors that can occur after a transaction is in the write-ahead log, such as that of the sync. A full disk is not
+among them: the frame that completes a transaction is the last one, and was not written."""
 
 
 def unavailable(path: Path, error: Exception) -> StorageUnavailable:
-    """The error to raise in place of an engine's, with what to do about it."""
+    """The error to raise instead, with a remedy."""
     if isinstance(error, OSError) and operator_error.is_known(error):
         message, remedy = operator_error.explain(path, error, action="opened")
         return StorageUnavailable(message, remedy=remedy)
@@ -54,14 +54,14 @@ def unavailable(path: Path, error: Exception) -> StorageUnavailable:
     return StorageUnavailable(f"{path}: {details}", remedy=remedy)
 
 
-def leaves_doubt(error: Exception) -> bool:
-    """Whether a commit that ended with this error may be found in the log after a crash."""
-    return primary_code(error) in _DOUBTFUL
+def leaves_outcome_unknown(error: Exception) -> bool:
+    """True if a commit that failed with this error may be in the log after a crash."""
+    return primary_code(error) in _AFTER_WRITE
 
 
 def primary_code(error: Exception) -> int:
-    """SQLite's code without its details; 0 for what is no error of SQLite."""
-    # Python's own complaints, such as that of a closed connection, have no code.
+    """SQLite's primary error code; 0 if it is not an error of SQLite."""
+    # Errors of the sqlite3 module itself, such as for a closed connection, have no code.
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
@@ -76,15 +76,15 @@ def _explained(path: Path, error: Exception) -> tuple[str, str]:
 
 def _is_full(path: Path) -> bool:
     try:
-        room = os.statvfs(path.parent)
+        space = os.statvfs(path.parent)
     except OSError:
         return False
-    return room.f_bavail * room.f_frsize < _NO_ROOM
+    return space.f_bavail * space.f_frsize < _LOW_SPACE
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raises StorageUnavailable for whatever goes wrong with the file inside."""
+    """Translates errors of SQLite and of the file system inside into StorageUnavailable."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -1,7 +1,7 @@
-"""Whether a file is whole: what SQLite finds out about its pages, and what we know about our rows.
+"""Integrity checks of a file: SQLite's check of its pages, and the rules of the log's rows.
 
-Nothing here changes a file, and all of it works while a server writes to it: a check sees the state of
-one moment. What values mean is not known here; who wants them looked at brings a function for that.
+A check changes nothing and works while a server writes to the file: it sees the state of one moment. The caller passes
+a function that checks values.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.errors import primary_code, translated, unavailable
 
 Progress = Callable[[int, int], None]
-"""Told how much of how much is done; of 0 when that is not known yet."""
+"""Called with the amount done and the total, which is 0 while it is unknown."""
 
 ValueCheck = Callable[[str, bytes], str]
-"""What is wrong with the value of a key, for a person; empty when nothing is."""
+"""Returns what is wrong with the value of a key, for an operator; empty if nothing is."""
 
 LARGE_FILE = 64 << 20
-"""Bytes, about a second's reading: from here on a start does not wait for the check."""
+"""Bytes, about one second of reading: a server does not wait for the check of a file of this size."""
 
 PAUSE_SECONDS = 10.0
-"""Until such a check begins: first the server is to get ready, and it reads the same file for that."""
+"""The delay of such a check: the server first gets ready, for which it reads the same file."""
 
 _PROBLEMS = 100
-"""SQLite stops looking after so many; nobody reads more."""
+"""SQLite stops after so many problems."""
 
 _INSTRUCTIONS = 100_000
-"""Of SQLite's machine, some milliseconds: between two signs of life."""
+"""Instructions of SQLite's virtual machine between two progress reports: some milliseconds."""
 
 _Row = tuple[int, object, int, object]
 """revision, key, prev_revision, value. In a damaged file they can be anything."""
 
 _ROWS = "SELECT revision, key, prev_revision, value FROM log ORDER BY revision"
-_ROWS_PER_SIGN = 1000
+_ROWS_PER_REPORT = 1000
 
 
 def problems(path: Path, *, full: bool, value_problem: ValueCheck, progress: Progress) -> Iterator[str]:
-    """What is wrong with a file, each in a line for a person. ``full`` also compares what SQLite keeps twice.
+    """The problems of a file, one line each. ``full`` also compares indexes with their tables.
 
-    Raises StorageUnavailable when the file cannot be read, is not ours, or is of a newer format.
+    Raises StorageUnavailable if the file cannot be read, belongs to another program or has a newer format.
     """
     try:
         with closing(schema.connect_reader(path)) as connection:
@@ -55,22 +55,22 @@ def problems(path: Path, *, full: bool, value_problem: ValueCheck, progress: Pro
 
 
 def check_at_start(path: Path, *, report: Callable[[str], None]) -> Callable[[], None]:
-    """Has SQLite look at a large file while it is served; a small one was inspected before. Blocks for a moment.
+    """Starts the check of a large file while it is served; a small one was inspected before. Blocks for a moment.
 
-    A thread of its own does so, and in the end calls ``report`` with the damage, or with "" when there is none. The
-    function that is returned ends such a check early, without a report; call it before the file is closed. Idempotent.
+    The check runs in its own thread and calls ``report`` with the damage, or with "" if there is none. The returned
+    function ends the check early, without a report; call it before the file is closed. Idempotent.
     """
     with translated(path):
         return _BackgroundCheck(path, report).stop if is_large(path) else lambda: None
 
 
 def is_large(path: Path) -> bool:
-    """Whether it takes too long to look through a file, with its log, before it is served."""
-    return _size(path) >= LARGE_FILE
+    """True if checking a file with its log takes too long before it is served."""
+    return path.stat().st_size + schema.file_size(Path(f"{path}-wal")) >= LARGE_FILE
 
 
 def engine_problems(connection: sqlite3.Connection, *, full: bool = False) -> list[str]:
-    """What SQLite itself finds wrong with the pages of a file."""
+    """The problems that SQLite finds in the pages of a file."""
     statement = f"PRAGMA {'integrity_check' if full else 'quick_check'}({_PROBLEMS})"
     found = [line for (text,) in connection.execute(statement) for line in str(text).splitlines()]
     return [line for line in found if line != "ok" and not line.startswith("***")]  # which is a heading
@@ -88,12 +88,12 @@ class _BackgroundCheck:
 
     def stop(self) -> None:
         self._stopping.set()
-        with suppress(sqlite3.ProgrammingError):  # it is done, and its connection closed
+        with suppress(sqlite3.ProgrammingError):  # it has finished and closed its connection
             self._connection.interrupt()
         self._thread.join()
 
     def _work(self) -> None:
-        # An interrupt that comes between two statements is lost: this sees to it that the next one ends as well.
+        # An interrupt between two statements is lost: the progress handler ends the next one too.
         self._connection.set_progress_handler(self._stopping.is_set, _INSTRUCTIONS)
         with closing(self._connection):
             if self._stopping.wait(PAUSE_SECONDS):
@@ -104,7 +104,7 @@ class _BackgroundCheck:
 
 
 def damage_in(connection: sqlite3.Connection, path: Path) -> str:
-    """The first thing that SQLite finds wrong, for a person; empty when there is none."""
+    """The first problem that SQLite finds, for an operator; empty if there is none."""
     try:
         found = engine_problems(connection)
     except sqlite3.Error as error:
@@ -115,9 +115,9 @@ def damage_in(connection: sqlite3.Connection, path: Path) -> str:
 def _problems(
     connection: sqlite3.Connection, *, full: bool, value_problem: ValueCheck, progress: Progress
 ) -> Iterator[str]:
-    # Text that is no UTF-8 is one more thing to tell, not a reason to stop.
+    # Invalid UTF-8 is one more problem to report, not a reason to stop.
     connection.text_factory = lambda text: text.decode(errors="replace")
-    with _signs_of_life(connection, progress):
+    with _progress_reports(connection, progress):
         yield from engine_problems(connection, full=full)
     connection.execute("BEGIN")
     numbers = schema.numbers(connection)
@@ -126,14 +126,14 @@ def _problems(
     (total,) = connection.execute("SELECT count(*) FROM log").fetchone()
     replay = _Replay(numbers, value_problem)
     for done, row in enumerate(connection.execute(_ROWS)):
-        if done % _ROWS_PER_SIGN == 0:
+        if done % _ROWS_PER_REPORT == 0:
             progress(done, total)
         yield from replay.problems(row)
 
 
 @contextmanager
-def _signs_of_life(connection: sqlite3.Connection, progress: Progress) -> Iterator[None]:
-    """While SQLite looks at pages it does not tell how far it is, but it lets us know that it goes on."""
+def _progress_reports(connection: sqlite3.Connection, progress: Progress) -> Iterator[None]:
+    """Reports progress while SQLite checks pages, without an amount, which SQLite does not return."""
     connection.set_progress_handler(lambda: progress(0, 0), _INSTRUCTIONS)
     try:
         yield
@@ -142,7 +142,7 @@ def _signs_of_life(connection: sqlite3.Connection, progress: Progress) -> Iterat
 
 
 class _Replay:
-    """Goes through the log from its beginning and compares each row with those before it."""
+    """Replays the log from its beginning and compares each row with those before it."""
 
     def __init__(self, numbers: Mapping[str, int], value_problem: ValueCheck) -> None:
         self._swept, self._value_problem = numbers["swept"], value_problem
@@ -168,7 +168,7 @@ class _Replay:
         yield from (f"{where}: {each}" for each in (wrong, self._problem_of(key, value)) if each)
 
     def _left_over(self, actual: int, *, deleted: bool) -> str:
-        """Where compaction has been, what a row supersedes is gone, and so are deletions."""
+        """After compaction there are no superseded rows and no deletions."""
         left = "this deletion" if deleted else f"revision {actual} too" if actual else ""
         return f"compaction up to revision {self._swept} has left over {left}" if left else ""
 
@@ -190,8 +190,3 @@ def _shown(revision: int) -> str:
 
 def _is_damage(error: Exception) -> bool:
     return primary_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def _size(path: Path) -> int:
-    wal = Path(f"{path}-wal")
-    return path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)

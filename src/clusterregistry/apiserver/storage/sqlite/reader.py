@@ -1,4 +1,4 @@
-"""Reads: each in a transaction, hence one consistent state of the file, in a small pool of threads."""
+"""Reads in a small pool of threads, each in a transaction and so of one consistent state."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex, at_revi
 T = TypeVar("T")
 
 _THREADS = 2
-"""So that a long list does not keep a short read waiting; more would only contend for the interpreter."""
+"""Two, so that a short read does not wait for a long list; more would only contend for the interpreter lock."""
 
 _CHUNK = 500
-"""Values asked for in one statement; older SQLite versions take at most 999 parameters."""
+"""Values read by one statement; older SQLite versions accept at most 999 parameters."""
 
 _HISTORY = """SELECT changed.key, changed.revision, changed.value, changed.prev_revision, superseded.value
     FROM log AS changed LEFT JOIN log AS superseded ON superseded.revision = changed.prev_revision
@@ -33,10 +33,10 @@ _HISTORY = """SELECT changed.key, changed.revision, changed.value, changed.prev_
 
 
 class Readers:
-    """A pool of threads with a connection each."""
+    """A pool of threads with one connection each."""
 
-    def __init__(self, path: Path, live: KeyIndex) -> None:
-        self._path, self._live = path, live
+    def __init__(self, path: Path, index: KeyIndex) -> None:
+        self._path, self._index = path, index
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqlite-reader")
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -51,7 +51,7 @@ class Readers:
         return await self._run(partial(self._history, prefix=prefix, after=after, limit=limit))
 
     def close(self) -> None:
-        """Finishes the reads under way and closes the connections. Blocks; not for the loop's thread."""
+        """Finishes the reads in progress and closes the connections. Blocks; not for the loop's thread."""
         self._pool.shutdown()
         for connection in self._connections:
             connection.close()
@@ -77,32 +77,32 @@ class Readers:
             self._own.connection = connection
         return connection
 
-    # In the following the first look into the file fixes the state that the transaction sees. It is taken
-    # under the lock, so that this state still has every row that the live keys name.
+    # In the following methods the first read of the file fixes the state that the transaction sees. It happens under
+    # the lock, so that this state has every row that the index names.
 
     def _get(self, connection: sqlite3.Connection, key: str) -> KeyValue | None:
-        with self._live.lock:
-            revision = self._live.of(key)
+        with self._index.lock:
+            revision = self._index.of(key)
             _oldest(connection)
         return KeyValue(key, _values(connection, [revision])[revision], revision) if revision else None
 
     def _list(self, connection: sqlite3.Connection, query: _Query) -> Page:
-        with self._live.lock:
+        with self._index.lock:
             oldest = _oldest(connection)
-            current = self._live.revision
+            current = self._index.revision
             revision = query.revision or current
-            live = self._live.snapshot() if revision == current else None
+            keys = self._index.snapshot() if revision == current else None
         if revision > current:
             raise RevisionInFuture(revision, current=current)
         if revision < oldest:
             raise RevisionCompacted(revision, compacted=oldest)
-        return query.page(connection, at_revision(connection, revision) if live is None else live, revision)
+        return query.page(connection, at_revision(connection, revision) if keys is None else keys, revision)
 
     def _history(self, connection: sqlite3.Connection, prefix: str, after: int, limit: int) -> Sequence[Event]:
         oldest = _oldest(connection)
         if after < oldest:
             raise RevisionCompacted(after, compacted=oldest)
-        if after > self._live.revision:  # nothing yet; and numbers beyond 64 bits are kept away from SQLite
+        if after > self._index.revision:  # nothing yet; also keeps numbers above 64 bits from SQLite
             return []
         matching = (_event(row) for row in connection.execute(_HISTORY, (after,)) if row[0].startswith(prefix))
         return list(islice(matching, limit or None))
@@ -110,7 +110,7 @@ class Readers:
 
 @dataclass(slots=True, frozen=True)
 class _Query:
-    """What a list asks for."""
+    """The parameters of a list."""
 
     prefix: str
     revision: int
@@ -118,7 +118,7 @@ class _Query:
     limit: int
 
     def page(self, connection: sqlite3.Connection, found: Mapping[str, int], revision: int) -> Page:
-        """The page among the keys that exist at a revision, given with theirs."""
+        """The page, given the keys at a revision with their revisions."""
         keys = sorted(key for key in found if key.startswith(self.prefix) and key > self.after)
         chosen = keys[: self.limit] if self.limit > 0 else keys
         values = _values(connection, [found[key] for key in chosen])
@@ -136,8 +136,8 @@ def _values(connection: sqlite3.Connection, revisions: Sequence[int]) -> dict[in
     found: dict[int, bytes] = {}
     for start in range(0, len(ordered), _CHUNK):
         chunk = ordered[start : start + _CHUNK]
-        marks = ",".join("?" * len(chunk))
-        found.update(connection.execute(f"SELECT revision, value FROM log WHERE revision IN ({marks})", chunk))  # noqa: S608
+        placeholders = ",".join("?" * len(chunk))
+        found.update(connection.execute(f"SELECT revision, value FROM log WHERE revision IN ({placeholders})", chunk))  # noqa: S608
     if len(found) < len(ordered):
         raise StorageUnavailable("the log is damaged: values of existing keys are missing; restore a backup")
     return found

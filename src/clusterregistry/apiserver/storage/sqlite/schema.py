@@ -1,10 +1,10 @@
-"""The file format: a log of all changes, and a few numbers about it.
+"""The file format: a log of all changes, and some numbers about it.
 
-The log's only index is its primary key, so a write appends to one place. ``prev_revision`` links a row
-to the one it supersedes: enough for history and compaction without an index on keys.
+The log's only index is its primary key, so a write appends in one place. ``prev_revision`` links a row to the one it
+supersedes: enough for history and compaction without an index on keys.
 
-A file of an older format becomes one of this format when a server opens it, step by step. Who only
-reads takes every format up to this one as it is. A newer one, or another program's file, is refused.
+A server migrates a file of an older format step by step when it opens it. Readers accept every format up to this one as
+it is. A newer format, or a file of another program, is refused.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _log = logging.getLogger(__name__)
 
 VERSION = 2
 APPLICATION_ID = 0x436C5267
-"""Stands in the file's header ("ClRg"), so that nobody takes another program's tables for ours."""
+"""In the file's header ("ClRg"): distinguishes it from the databases of other programs."""
 
 FIRST_REVISION = 1
-"""That of an empty store. A list must never answer revision 0, which clients take for "any"."""
+"""The revision of an empty store. A list must never return revision 0, which to clients means "any"."""
 
 _BUSY_SECONDS = 5.0
 _CHECKPOINT_PAGES = 100
-"""Small, since a write that meets a checkpoint waits for all of it (SQLite's default is 1000)."""
+"""Small, since a write that triggers a checkpoint waits for all of it (SQLite's default is 1000)."""
 
 PAGE_BYTES = 8192
-"""Of a new file. A page of SQLite's default size (4096) holds one object of 3 KB: a commit then writes nearly twice as
-many of them, each with two calls. Larger ones make a lone write dearer."""
+"""The page size of a new file. A page of SQLite's default size (4096) holds one object of 3 KB: a commit then writes
+nearly twice as many pages, each with two calls. Larger pages make a single write more expensive."""
 
 _TABLES = (
-    # The value comes last: a scan over keys then need not read the overflow pages of large values.
+    # The value is last: a scan of the keys then does not read the overflow pages of large values.
     """CREATE TABLE log (
         revision INTEGER PRIMARY KEY,      -- of the whole store: each write makes one
         key TEXT NOT NULL,
@@ -50,14 +50,14 @@ _NUMBERS = {"version": VERSION, "compacted": 0, "swept": 0}
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection without implicit transactions. It may change threads, but serves one at a time."""
+    """A connection without implicit transactions. Any thread may use it, one at a time."""
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """A connection to a file of ours that cannot change it; a server may be writing to it meanwhile.
+    """A read-only connection to a file of the registry, which a server may be writing.
 
-    No file is made: who asks about a database that is not there gets StorageUnavailable.
+    It creates no file. Raises StorageUnavailable if there is no database.
     """
     if not path.is_file():
         raise _missing(path)
@@ -73,12 +73,12 @@ def connect_reader(path: Path) -> sqlite3.Connection:
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing in a database, whatever it is. It may make an index of the log beside it."""
+    """A read-only connection to any database. SQLite may create an index of the log beside it."""
     return _connect_to(f"{path.absolute().as_uri()}?mode=ro")
 
 
 def connect_immutable(path: Path) -> sqlite3.Connection:
-    """A connection to a file that nothing changes meanwhile, as it is without its log. It makes no files."""
+    """A connection to a file that no process changes, without its log. It creates no files."""
     return _connect_to(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
 
 
@@ -87,9 +87,9 @@ def _connect_to(uri: str) -> sqlite3.Connection:
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """The connection that commits durably, to a file of the right format that is made where there is none."""
+    """The connection that commits durably. Creates or migrates the file as needed."""
     is_new = not path.exists()
-    # Made here and not by SQLite for its mode, which the -wal and -shm files inherit.
+    # Created here and not by SQLite, for its mode, which the -wal and -shm files inherit.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect(path)
     try:
@@ -102,25 +102,39 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def file_size(path: Path) -> int:
+    """The size of a file in bytes; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _remove(path: Path) -> None:
-    """Removes a database that was begun and holds nothing yet."""
+    """Removes a new database that holds nothing yet."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def numbers(connection: sqlite3.Connection) -> dict[str, int]:
-    """``version``, ``compacted`` (the oldest readable revision) and ``swept`` (how far rows are removed)."""
+    """``version``, ``compacted`` (the oldest readable revision) and ``swept`` (up to which rows are removed)."""
     return dict(connection.execute("SELECT name, value FROM meta"))
 
 
+def newest_revision(connection: sqlite3.Connection) -> int:
+    """The newest revision. Compaction removes tombstones, so it may be recorded only as the compacted one."""
+    (last,) = connection.execute("SELECT coalesce(max(revision), 0) FROM log").fetchone()
+    return max(FIRST_REVISION, numbers(connection)["compacted"], int(last))
+
+
 def probe(connection: sqlite3.Connection) -> None:
-    """Changes a number that means nothing, inside the caller's transaction: its commit tells if writes work."""
-    # One that stays the same SQLite would not write.
+    """Changes a number without meaning, inside the caller's transaction, whose commit shows whether writes work."""
+    # SQLite does not write a value that stays the same.
     connection.execute("INSERT INTO meta VALUES ('probes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
 
 def identify(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's format. Raises StorageUnavailable when it is not one of ours, or a newer one."""
+    """The file's format. Raises StorageUnavailable for a file of another program or of a newer format."""
     if is_empty(connection):
         raise StorageUnavailable(
             f"{path} is an SQLite database without any tables", remedy="nothing was changed; name another file"
@@ -141,9 +155,9 @@ def identify(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _is_at_rest(path: Path) -> bool:
-    """Whether no server has ever had this very file, such as a backup.
+    """True if no server has ever opened this file, such as a backup.
 
-    SQLite then need not make files beside it, which a read-only disk would not take.
+    SQLite then needs no files beside it, which a read-only disk would refuse.
     """
     return not any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", ".lock"))
 
@@ -168,23 +182,23 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     _make_durable(connection)
     _migrate(connection, path, found)
-    numbers(connection)  # the first read makes the -shm file: where there is no room for it, that is found out here
+    numbers(connection)  # the first read creates the -shm file, and fails here if there is no space for it
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
-    """Has the disk take what a crash left in the log: a sync that failed before it may be why it is only there.
+    """Writes what a crash left in the log to the database: a failed sync may be why it is only in the log.
 
-    Syncing the log once more would not do. After a failed sync the system takes its pages for written.
+    Another sync of the log would not be enough: after a failed sync the system considers its pages written.
     """
     try:
         connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
     except sqlite3.Error as error:
-        if primary_code(error) != sqlite3.SQLITE_FULL:  # reads are to go on when the disk is full
+        if primary_code(error) != sqlite3.SQLITE_FULL:  # with a full disk reads continue
             raise
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether a database is nobody's yet."""
+    """True if a database has no tables and belongs to no program."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return not tables and _application(connection) == 0
 
@@ -193,7 +207,7 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     application = _application(connection)
     if application not in {0, APPLICATION_ID} or not _columns(connection, "meta") >= {"name", "value"}:
         return False
-    # Format 1 had no mark, and a file that was made anew from a dump has lost it.
+    # Format 1 had no application ID, and a file that was created from a dump has lost it.
     if application == 0 and not _columns(connection, "log") >= _LOG_COLUMNS:
         return False
     found = numbers(connection)
@@ -220,7 +234,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, found: int) -> None:
-    """Each step is a transaction of its own: whatever ends it, the file has one format or the next."""
+    """Migrates in steps, each in its own transaction: after a crash the file has one format or the next."""
     for version in range(found, VERSION):
         connection.execute("BEGIN IMMEDIATE")
         _STEPS[version](connection)
@@ -236,4 +250,4 @@ def _mark(connection: sqlite3.Connection) -> None:
 _STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     1: _mark,
 }
-"""By format: what makes the next one of it. A step that was released is never changed; a new format adds one."""
+"""By format: the migration to the next one. A released step is never changed; a new format adds one."""

@@ -1,4 +1,4 @@
-"""How much is in a file, for operators. Nothing here changes it, and a server may be writing to it meanwhile."""
+"""Statistics of a file, for operators. They are read while a server may be writing, and change nothing."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _KEYS = "SELECT key, coalesce(length(value), -1) FROM log ORDER BY revision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """One moment of a file. Sizes are in bytes."""
+    """The statistics of a file at one moment. Sizes are in bytes."""
 
     format: int
     objects: Mapping[str, int]
-    """How many keys there are, by what they share up to the last slash."""
+    """The number of keys by prefix, up to the last slash."""
     object_bytes: int
-    """What their values hold."""
+    """The total size of the objects' values."""
     revision: int
-    """The newest one."""
+    """The newest revision."""
     oldest_revision: int
-    """The oldest one that can still be read: history begins behind it."""
+    """The oldest revision that can be read: history begins after it."""
     rows: int
-    """Revisions that the log holds, those of existing objects included."""
+    """The number of revisions in the log, including those of existing objects."""
     file_bytes: int
     free_bytes: int
-    """Part of the file that new rows will use again."""
+    """The free part of the file, which new rows will use."""
     wal_bytes: int
 
 
 def measure(path: Path) -> Measures:
-    """Raises StorageUnavailable when the file cannot be read, is not ours, or is of a newer format."""
+    """Reads the statistics. Raises StorageUnavailable if the file cannot be read or belongs to another program."""
     with translated(path), closing(schema.connect_reader(path)) as connection:
         connection.execute("BEGIN")
         numbers = schema.numbers(connection)
@@ -46,18 +46,13 @@ def measure(path: Path) -> Measures:
             format=numbers["version"],
             objects=Counter(key.rpartition("/")[0] + "/" for key in sorted(sizes)),
             object_bytes=sum(sizes.values()),
-            revision=newest_revision(connection),
+            revision=schema.newest_revision(connection),
             oldest_revision=max(numbers["compacted"], schema.FIRST_REVISION),
             rows=rows,
             file_bytes=path.stat().st_size,
             free_bytes=_number(connection, "freelist_count") * _number(connection, "page_size"),
-            wal_bytes=_size(Path(f"{path}-wal")),
+            wal_bytes=schema.file_size(Path(f"{path}-wal")),
         )
-
-
-def newest_revision(connection: sqlite3.Connection) -> int:
-    (last,) = connection.execute("SELECT coalesce(max(revision), 0) FROM log").fetchone()
-    return max(schema.FIRST_REVISION, schema.numbers(connection)["compacted"], int(last))
 
 
 def _live_sizes(connection: sqlite3.Connection) -> tuple[dict[str, int], int]:
@@ -76,7 +71,3 @@ def _live_sizes(connection: sqlite3.Connection) -> tuple[dict[str, int], int]:
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     (found,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     return int(found)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

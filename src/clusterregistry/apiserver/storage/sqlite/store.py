@@ -1,4 +1,4 @@
-"""The port, implemented on the writer thread and the readers."""
+"""The storage interface on SQLite: one writer thread, a pool of readers, and an index of keys in memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from clusterregistry.apiserver.storage.interface import (
 from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.errors import translated
-from clusterregistry.apiserver.storage.sqlite.files import FileLock, ServedFiles, behind_link, inspect
+from clusterregistry.apiserver.storage.sqlite.files import FileLock, ServedFiles, inspect, resolve_link
 from clusterregistry.apiserver.storage.sqlite.integrity import check_at_start
 from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 from clusterregistry.apiserver.storage.sqlite.reader import Readers
-from clusterregistry.apiserver.storage.sqlite.writer import Writer, sweep
+from clusterregistry.apiserver.storage.sqlite.writer import Writer, compact_slice
 from clusterregistry.apiserver.storage.subscriptions import Subscriptions
 
 _log = logging.getLogger(__name__)
@@ -37,26 +37,27 @@ class SQLiteStorage:
     """A store in one SQLite file. Every method may raise StorageUnavailable, and does so once it is closed."""
 
     sole_writer = True
-    """No other process writes here: once a write is answered, ``revision`` and all caches have it."""
+    """No other process writes here: once a write is acknowledged, ``revision`` and all caches include it."""
 
     def __init__(self, path: Path, opened: _Opened) -> None:
-        live = opened.live
-        self._lock, self._live = opened.lock, live
+        """For ``open``."""
+        index = opened.keys
+        self._lock, self._index = opened.lock, index
         self._closed = f"{path}: the store is closed"
-        self._seen = RevisionWaiter(live.revision)
-        self._publisher = Subscriptions()
-        self._readers = Readers(path, live)
+        self._seen = RevisionWaiter(index.revision)
+        self._subscriptions = Subscriptions()
+        self._readers = Readers(path, index)
         loop = asyncio.get_running_loop()
-        self._writer = Writer(opened.connection, files=opened.files, live=live, loop=loop, publish=self._publish)
+        self._writer = Writer(opened.connection, files=opened.files, index=index, loop=loop, publish=self._publish)
         self._closing: asyncio.Future[None] | None = None
         self._damage = ""
         self._stop_checking: Callable[[], None] = lambda: None
 
     @classmethod
     async def open(cls, path: Path) -> SQLiteStorage:
-        """Opens the file, or makes it, for this process alone; StorageUnavailable says why it cannot."""
+        """Opens the file, or creates it, for this process alone. Raises StorageUnavailable with the reason."""
         with translated(path):
-            path = behind_link(path)
+            path = resolve_link(path)
         loop = asyncio.get_running_loop()
         storage = cls(path, await loop.run_in_executor(None, _open, path))
 
@@ -75,37 +76,37 @@ class SQLiteStorage:
         return self._seen.value
 
     async def current_revision(self) -> int:
-        # What this process has not yet heard of has not been answered to anyone either.
+        # A commit that is not published yet has not been acknowledged either.
         self._check_open()
-        await self._writer.go_over()
+        await self._writer.ensure_certain()
         return self._seen.value
 
     def known_revision(self) -> int | None:
-        """As the port says. None after a commit that may have failed or not: see ``writing``."""
-        return self._seen.value if self._writer.certain else None
+        """As the interface says. None after a commit whose outcome is unknown: see ``writer``."""
+        return self._seen.value if self._writer.is_certain else None
 
     async def wait_for(self, revision: int) -> None:
         self._check_open()
         await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
-    def get_cached(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the port's signature
-        """Nothing is: that is what caches are for."""
+    def get_cached(self, key: str) -> KeyValue | None:  # noqa: ARG002 - the interface's signature
+        """None: this store has no cache."""
         return None
 
     def get_stale(self, key: str) -> KeyValue | None:  # noqa: ARG002 - as above
-        """Nothing is remembered."""
+        """None: this store has no cache."""
         return None
 
     async def get(self, key: str) -> KeyValue | None:
         self._check_open()
-        await self._writer.go_over()
+        await self._writer.ensure_certain()
         return await self._readers.get(key)
 
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
-        """As the port says. A past revision costs a walk over the whole log."""
+        """As the interface says. A past revision takes a scan of the whole log."""
         self._check_open()
         if not revision:
-            await self._writer.go_over()
+            await self._writer.ensure_certain()
         return await self._readers.list(prefix, revision=revision, after=after, limit=limit)
 
     async def history(self, prefix: str, *, after: int, limit: int = 0) -> Sequence[Event]:
@@ -113,7 +114,7 @@ class SQLiteStorage:
         return await self._readers.history(prefix, after=after, limit=limit)
 
     async def create(self, key: str, value: bytes) -> int:
-        """As the port says. A key with lone surrogates is a ValueError: it has no UTF-8 form."""
+        """As the interface says. Raises ValueError for a key with lone surrogates, which has no UTF-8 form."""
         self._check_open()
         key.encode()
         return await self._writer.write(key, value, expected=None)
@@ -134,34 +135,34 @@ class SQLiteStorage:
         progressed: Progressed | None = None,  # noqa: ARG002 - every revision has an event here
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        return self._publisher.subscribe(prefix, sink, interrupted=interrupted)
+        return self._subscriptions.subscribe(prefix, sink, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
-        return self._live.count(prefix)
+        return self._index.count(prefix)
 
     def problem(self) -> str:
-        """As the port says. It also has a failed writer try again, so that a problem ends without a write."""
+        """As the interface says. After a failure it also probes, so that the problem ends without a write."""
         return (self._damage or self._writer.problem()) if self._closing is None else self._closed
 
     async def compact(self, revision: int) -> None:
-        """As the port says, slice by slice between the writes. Idempotent; a lower revision changes nothing."""
+        """As the interface says, slice by slice between the writes. Idempotent; a lower revision changes nothing."""
         if revision > self._seen.value:
             raise RevisionInFuture(revision, current=self._seen.value)
         done = False
         while not done:
             self._check_open()
-            done = await self._writer.transact(partial(sweep, revision=revision))
+            done = await self._writer.transact(partial(compact_slice, revision=revision))
 
     async def close(self) -> None:
         if self._closing is None:
-            self._seen.give_up(self._closed)
+            self._seen.fail(self._closed)
             self._writer.hand_over()
             self._closing = asyncio.get_running_loop().run_in_executor(None, self._close)
-        # Once begun it goes through, whoever gives up waiting.
+        # Once begun it completes, even if the caller is cancelled.
         await asyncio.shield(self._closing)
 
     def _note_damage(self, damage: str) -> None:
-        """A large file is looked at while it is served; what is found then is told by the health checks and the log."""
+        """Records what the check of a large file found while it is served: for health checks and the log."""
         self._damage = damage
         if damage:
             _log.error("%s", damage)
@@ -174,7 +175,7 @@ class SQLiteStorage:
 
     def _publish(self, events: Sequence[Event]) -> None:
         self._seen.advance(events[-1].revision)
-        self._publisher.publish(events)
+        self._subscriptions.publish(events)
 
     def _check_open(self) -> None:
         if self._closing is not None:
@@ -182,24 +183,24 @@ class SQLiteStorage:
 
 
 class _Opened(NamedTuple):
-    """What a store works with."""
+    """The parts of an open store."""
 
     lock: FileLock
     connection: sqlite3.Connection
-    live: KeyIndex
+    keys: KeyIndex
     files: ServedFiles
 
 
 def _open(path: Path) -> _Opened:
     with translated(path):
-        claimed_before = FileLock.exists(path)
-        if not claimed_before:
-            inspect(path)  # a start that is refused does not even leave a lock file behind
+        was_locked_before = FileLock.exists(path)
+        if not was_locked_before:
+            inspect(path)  # before the lock: a refused start does not even leave a lock file
         lock = FileLock(path)
         try:
-            if claimed_before:
+            if was_locked_before:
                 inspect(path)
-            lock.sign()
+            lock.write_pid()
             connection = schema.connect_writer(path)
             return _Opened(lock, connection, KeyIndex.load(connection), ServedFiles(path))
         except BaseException:

@@ -1,4 +1,4 @@
-"""A server of HTTP/2 that does what a test tells it to, and what etcd never does, on a real socket."""
+"""A scripted HTTP/2 server on a real socket, which also does what etcd never does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpack import Decoder, Encoder
 
 from clusterregistry.apiserver.storage.etcd.http2 import frames
 from clusterregistry.apiserver.storage.etcd.http2.channel import Channel
-from clusterregistry.apiserver.storage.etcd.http2.streams import framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import with_prefix
 
 PATH = "/test.Service/Method"
 HEAD = [(":status", "200"), ("content-type", "application/grpc")]
@@ -63,7 +63,7 @@ class Peer:
     async def frame(self, kind: int | None = None) -> Frame:
         """The next one, or the next of a kind. Raises IncompleteReadError when there is none to come."""
         while True:
-            high, low, found, flags, stream = frames.HEAD.unpack(await self._reader.readexactly(frames.HEAD_SIZE))
+            high, low, found, flags, stream = frames.HEADER.unpack(await self._reader.readexactly(frames.HEADER_SIZE))
             frame = Frame(found, flags, stream, await self._reader.readexactly(high << 8 | low))
             if kind in {None, found}:
                 return frame
@@ -82,11 +82,11 @@ class Peer:
 
     def answer(self, stream: int, message: bytes) -> None:
         """As etcd does: headers, the message, trailers."""
-        self.send(self.headers(stream, HEAD) + data(stream, framed(message)) + self.trailers(stream))
+        self.send(self.headers(stream, HEAD) + data(stream, with_prefix(message)) + self.trailers(stream))
 
     def headers(self, stream: int, fields: list[tuple[str, str]], *, flags: int = frames.END_HEADERS) -> bytes:
         block = self.block(fields)
-        return frames.head(len(block), kind=frames.HEADERS, flags=flags, stream=stream) + block
+        return frames.header(len(block), kind=frames.HEADERS, flags=flags, stream_id=stream) + block
 
     def trailers(self, stream: int, fields: list[tuple[str, str]] | None = None) -> bytes:
         return self.headers(stream, fields or TRAILERS, flags=frames.END_HEADERS | frames.END_STREAM)
@@ -99,7 +99,7 @@ class Peer:
 
 
 def data(stream: int, content: bytes, *, flags: int = 0) -> bytes:
-    return frames.head(len(content), kind=frames.DATA, flags=flags, stream=stream) + content
+    return frames.header(len(content), kind=frames.DATA, flags=flags, stream_id=stream) + content
 
 
 Script = Callable[[Peer], Awaitable[None]]

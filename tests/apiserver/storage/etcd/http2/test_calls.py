@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from clusterregistry.apiserver.storage.etcd.http2 import connection, frames, streams
-from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, with_prefix
 from tests.apiserver.storage.etcd.http2.peers import HEAD, PATH, Peer, call, data, serving
 
 
@@ -80,7 +80,7 @@ async def test_a_server_may_take_less_of_a_table_of_headers_at_any_time() -> Non
     async def script(peer: Peer) -> None:
         await peer.greet()
         for size in (4096, 100, 0):
-            # A strict reader wants to be told that a table which has become too large is not in use.
+            # A strict decoder requires an announcement that a table which has become too large is not in use.
             peer._decoder.max_allowed_table_size = size
             peer.answer((await peer.request()).stream, b"%d" % size)
 
@@ -92,7 +92,7 @@ async def test_calls_of_one_turn_share_a_write_and_each_gets_its_own_answer() ->
     async with serving(echo) as channel:
         await call(channel)
         assert channel._connection is not None
-        outlet, writes = channel._connection._outlet, list[int]()
+        outlet, writes = channel._connection._writer, list[int]()
 
         class Counting:
             def write(self, data: bytes) -> None:
@@ -116,7 +116,7 @@ async def test_an_answer_may_come_a_byte_at_a_time() -> None:
             peer.send(bytes([byte]))
             await asyncio.sleep(0)
         request = await peer.request()
-        whole = peer.headers(request.stream, HEAD) + data(request.stream, framed(b"slowly")) + peer.trailers(1)
+        whole = peer.headers(request.stream, HEAD) + data(request.stream, with_prefix(b"slowly")) + peer.trailers(1)
         for byte in whole:
             peer.send(bytes([byte]))
             await asyncio.sleep(0)
@@ -126,7 +126,7 @@ async def test_an_answer_may_come_a_byte_at_a_time() -> None:
 
 
 async def test_a_message_may_be_cut_into_frames_anywhere() -> None:
-    message = framed(b"0123456789" * 10)
+    message = with_prefix(b"0123456789" * 10)
 
     async def script(peer: Peer) -> None:
         await peer.greet()
@@ -147,13 +147,13 @@ async def test_padding_priorities_continued_headers_and_unknown_frames_are_under
         whole = peer.block(HEAD)
         block, rest = b"\x03" + bytes(5) + whole[:4], whole[4:]
         flags = frames.PADDED | frames.WITH_PRIORITY
-        peer.send(frames.head(len(block) + 3, kind=frames.HEADERS, flags=flags, stream=stream) + block + bytes(3))
-        peer.send(frames.head(2, kind=frames.CONTINUATION, stream=stream) + rest[:2])
-        last = frames.head(len(rest) - 2, kind=frames.CONTINUATION, flags=frames.END_HEADERS, stream=stream)
+        peer.send(frames.header(len(block) + 3, kind=frames.HEADERS, flags=flags, stream_id=stream) + block + bytes(3))
+        peer.send(frames.header(2, kind=frames.CONTINUATION, stream_id=stream) + rest[:2])
+        last = frames.header(len(rest) - 2, kind=frames.CONTINUATION, flags=frames.END_HEADERS, stream_id=stream)
         peer.send(last + rest[2:])
-        peer.send(frames.head(3, kind=77, stream=stream) + b"new")
-        peer.send(frames.head(5, kind=frames.PRIORITY, stream=stream) + bytes(5))
-        peer.send(data(stream, b"\x09" + framed(b"padded") + bytes(9), flags=frames.PADDED))
+        peer.send(frames.header(3, kind=77, stream_id=stream) + b"new")
+        peer.send(frames.header(5, kind=frames.PRIORITY, stream_id=stream) + bytes(5))
+        peer.send(data(stream, b"\x09" + with_prefix(b"padded") + bytes(9), flags=frames.PADDED))
         peer.send(peer.trailers(stream))
 
     async with serving(script) as channel:
@@ -204,11 +204,11 @@ async def test_what_answers_in_place_of_etcd_is_no_answer(status: str, code: str
 @pytest.mark.parametrize(
     ("content", "trailers", "complaint"),
     [
-        (framed(b"x"), [("other", "1")], "without a status"),
-        (framed(b"x"), [("grpc-status", "99")], ""),
-        (b"", [("grpc-status", "0")], "nothing in it"),
-        (b"\x01" + framed(b"x")[1:], [("grpc-status", "0")], "compressed"),
-        (b"\x00\xff\xff\xff\xff", [("grpc-status", "0")], "is not read"),
+        (with_prefix(b"x"), [("other", "1")], "without a status"),
+        (with_prefix(b"x"), [("grpc-status", "99")], ""),
+        (b"", [("grpc-status", "0")], "is empty"),
+        (b"\x01" + with_prefix(b"x")[1:], [("grpc-status", "0")], "compressed"),
+        (b"\x00\xff\xff\xff\xff", [("grpc-status", "0")], "is too large"),
     ],
     ids=["no status", "unknown status", "no message", "compressed", "endless"],
 )
@@ -227,13 +227,13 @@ async def test_an_answer_without_trailers_is_an_error() -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         stream = (await peer.request()).stream
-        peer.send(peer.headers(stream, HEAD) + data(stream, framed(b"x"), flags=frames.END_STREAM))
+        peer.send(peer.headers(stream, HEAD) + data(stream, with_prefix(b"x"), flags=frames.END_STREAM))
 
     assert "breaks off" in (await failure(script)).details
 
 
-async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> None:
-    heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+async def test_a_call_past_its_deadline_is_reset() -> None:
+    reset_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def script(peer: Peer) -> None:
         await peer.greet()
@@ -241,7 +241,7 @@ async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> N
         request = await peer.request()
         frame = await peer.frame(frames.RST_STREAM)
         assert frame.stream == request.stream
-        heard.set_result(frames.number(frame.content))
+        reset_code.set_result(frames.number(frame.content))
         peer.answer(request.stream, b"too late")
         peer.answer((await peer.request()).stream, b"in time")
 
@@ -250,11 +250,11 @@ async def test_what_takes_too_long_is_given_up_and_the_server_hears_of_it() -> N
         with pytest.raises(RpcError) as caught:
             await call(channel, seconds=0.2)
         assert (caught.value.code, caught.value.reached) == (StatusCode.DEADLINE_EXCEEDED, True)
-        assert await heard == frames.CANCEL
+        assert await reset_code == frames.CANCEL
         assert await call(channel) == b"in time"
 
 
-async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None:
+async def test_a_cancelled_call_is_reset_and_disturbs_no_other() -> None:
     asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def script(peer: Peer) -> None:
@@ -263,7 +263,7 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
         asked.set_result(None)
         frame = await peer.frame(frames.RST_STREAM)
         assert (frame.stream, frames.number(frame.content)) == (first.stream, frames.CANCEL)
-        peer.answer(first.stream, b"nobody wants it")
+        peer.answer(first.stream, b"too late")
         peer.answer(second.stream, b"wanted")
 
     async with serving(script) as channel:
@@ -274,7 +274,7 @@ async def test_who_gives_up_disturbs_nobody_and_the_server_hears_of_it() -> None
         assert given_up.cancelled()
 
 
-async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_not(
+async def test_a_silent_server_gets_a_ping_and_is_left_without_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.0)
@@ -288,7 +288,7 @@ async def test_a_silent_server_is_asked_whether_it_is_there_and_left_if_it_is_no
         asked.set()
 
     async with serving(script) as channel:
-        with pytest.raises(RpcError, match="whether it is there") as caught:
+        with pytest.raises(RpcError, match="did not answer a ping") as caught:
             await call(channel)
         await asked.wait()
     assert caught.value.reached
@@ -329,10 +329,13 @@ async def test_messages_go_both_ways_on_a_stream_until_one_side_ends_it() -> Non
     async def script(peer: Peer) -> None:
         await peer.greet()
         first = await peer.frame(frames.DATA)
-        assert first.content == framed(b"first")
-        peer.send(peer.headers(first.stream, HEAD) + data(first.stream, framed(b"1") + framed(b"2") + framed(b"3")))
-        assert (await peer.frame(frames.DATA)).content == framed(b"second")
-        peer.send(data(first.stream, framed(b"4")) + peer.trailers(first.stream, [("grpc-status", "1")]))
+        assert first.content == with_prefix(b"first")
+        peer.send(
+            peer.headers(first.stream, HEAD)
+            + data(first.stream, with_prefix(b"1") + with_prefix(b"2") + with_prefix(b"3"))
+        )
+        assert (await peer.frame(frames.DATA)).content == with_prefix(b"second")
+        peer.send(data(first.stream, with_prefix(b"4")) + peer.trailers(first.stream, [("grpc-status", "1")]))
 
     async with serving(script) as channel:
         stream = await channel.stream(PATH, b"first", metadata=())
@@ -346,11 +349,11 @@ async def test_messages_go_both_ways_on_a_stream_until_one_side_ends_it() -> Non
         stream.cancel()
 
 
-async def test_a_sink_gets_messages_as_they_come_and_the_end_is_told() -> None:
+async def test_a_sink_gets_messages_as_they_arrive_and_then_the_end() -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         first = await peer.frame(frames.DATA)
-        peer.send(peer.headers(first.stream, HEAD) + data(first.stream, framed(b"1") + framed(b"2")))
+        peer.send(peer.headers(first.stream, HEAD) + data(first.stream, with_prefix(b"1") + with_prefix(b"2")))
         peer.send(peer.trailers(first.stream))
 
     async with serving(script) as channel:
@@ -362,12 +365,12 @@ async def test_a_sink_gets_messages_as_they_come_and_the_end_is_told() -> None:
 
 
 @pytest.mark.parametrize("flags", [0, frames.END_STREAM], ids=["that goes on", "at its end"])
-async def test_a_stream_that_its_sink_cancels_hears_nothing_more(flags: int) -> None:
+async def test_a_stream_that_its_sink_cancels_gets_no_more_messages(flags: int) -> None:
     async def script(peer: Peer) -> None:
         await peer.greet()
         stream = (await peer.frame(frames.DATA)).stream
         # What comes with the message that is enough: another one, and one that is wrong.
-        content = framed(b"enough") + framed(b"too much") + b"\x01" + bytes(4)
+        content = with_prefix(b"enough") + with_prefix(b"too much") + b"\x01" + bytes(4)
         peer.send(peer.headers(stream, HEAD) + data(stream, content, flags=flags))
         assert (await peer.frame(frames.RST_STREAM)).stream == stream
         peer.answer((await peer.request()).stream, b"on the same connection")

@@ -9,7 +9,7 @@ import pytest
 from clusterregistry.apiserver.storage.etcd.http2 import channel as channels
 from clusterregistry.apiserver.storage.etcd.http2 import connection, frames
 from clusterregistry.apiserver.storage.etcd.http2.channel import Channel
-from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, framed
+from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, with_prefix
 from tests.apiserver.storage.etcd.http2.peers import HEAD, PATH, Peer, call, data, serving
 from tools.ports import free_ports
 
@@ -45,7 +45,7 @@ async def test_no_more_is_sent_than_the_windows_allow() -> None:
         while not last:
             frame = await peer.frame(frames.DATA)
             body, last = body + frame.content, bool(frame.flags & frames.END_STREAM)
-        assert body == framed(BODY)
+        assert body == with_prefix(BODY)
         peer.answer(stream, b"got it")
 
     async with serving(script) as channel:
@@ -71,7 +71,7 @@ async def test_settings_may_change_while_a_body_is_sent() -> None:
             sizes.append(len(content))
             body += content
         assert max(sizes) == 20_000
-        assert body == framed(BODY)
+        assert body == with_prefix(BODY)
         peer.answer(stream, b"got it")
 
     async with serving(script) as channel:
@@ -124,7 +124,7 @@ async def test_an_answer_before_the_end_of_a_body_ends_the_body() -> None:
         assert await call(channel) == b"next"
 
 
-async def test_a_server_is_told_what_was_read_though_seldom() -> None:
+async def test_window_updates_are_sent_but_rarely() -> None:
     size, answers = frames.SMALLEST_MAX_FRAME, 3
     frames_a_message = connection.STREAM_WINDOW // 2 // size + 1
 
@@ -132,7 +132,7 @@ async def test_a_server_is_told_what_was_read_though_seldom() -> None:
         await peer.greet()
         for _ in range(answers):
             request = await peer.request()
-            message = framed(bytes(frames_a_message * size - 5))
+            message = with_prefix(bytes(frames_a_message * size - 5))
             peer.send(peer.headers(request.stream, HEAD))
             for at in range(0, len(message), size):
                 peer.send(data(request.stream, message[at : at + size]))
@@ -148,14 +148,14 @@ async def test_a_server_is_told_what_was_read_though_seldom() -> None:
             assert len(await call(channel)) == frames_a_message * size - 5
 
 
-async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:
+async def test_a_stream_that_is_not_read_makes_the_server_wait() -> None:
     read = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.greet()
         stream = (await peer.frame(frames.DATA)).stream
         peer.send(peer.headers(stream, HEAD))
-        content = framed(bytes(frames.SMALLEST_MAX_FRAME - 5))
+        content = with_prefix(bytes(frames.SMALLEST_MAX_FRAME - 5))
         for _ in range(connection.STREAM_WINDOW // len(content)):
             peer.send(data(stream, content))
         peer.send(frames.ping(b"8 bytes!"))
@@ -180,15 +180,15 @@ async def test_a_server_that_does_not_wait_is_left() -> None:
         await peer.greet()
         stream = (await peer.frame(frames.DATA)).stream
         peer.send(peer.headers(stream, HEAD))
-        content = framed(bytes(frames.SMALLEST_MAX_FRAME - 5))
+        content = with_prefix(bytes(frames.SMALLEST_MAX_FRAME - 5))
         for _ in range(connection.STREAM_WINDOW // len(content) + 1):
             peer.send(data(stream, content))
-        assert "more than a window" in frames.read_goaway((await peer.frame(frames.GOAWAY)).content)[2]
+        assert "more data than the window allows" in frames.read_goaway((await peer.frame(frames.GOAWAY)).content)[2]
 
     async with serving(script) as channel:
         stream = await channel.stream(PATH, b"", metadata=())
         error = await stream.wait_for_end()
-        assert "more than a window" in str(error)
+        assert "more data than the window allows" in str(error)
 
 
 async def test_more_calls_than_a_server_takes_wait_for_their_turn() -> None:
@@ -226,7 +226,7 @@ async def test_calls_that_run_out_of_time_together_do_not_begin_one_another() ->
         peer.answer((await peer.request()).stream, b"next")
 
     async with serving(script) as channel:
-        await channel._connected(30)
+        await channel._connect(30)
         outcomes = await asyncio.gather(*(call(channel, seconds=0.15) for _ in range(3)), return_exceptions=True)
         assert [isinstance(error, RpcError) and error.reached for error in outcomes] == [True, False, False]
         assert await call(channel) == b"next"
@@ -270,9 +270,9 @@ async def test_a_server_that_goes_away_answers_what_it_took_and_the_rest_was_not
         await peer.greet()
         first, second, third = [await peer.request() for _ in range(3)]
         content = (second.stream).to_bytes(4, "big") + frames.ENHANCE_YOUR_CALM.to_bytes(4, "big") + b"too many pings"
-        peer.send(frames.head(len(content), kind=frames.GOAWAY) + content)
+        peer.send(frames.header(len(content), kind=frames.GOAWAY) + content)
         peer.answer(first.stream, b"first")
-        peer.send(frames.reset(third.stream, frames.CANCEL))  # nobody listens any longer
+        peer.send(frames.reset(third.stream, frames.CANCEL))  # its caller was cancelled
         peer.answer(second.stream, b"second")
         with pytest.raises(asyncio.IncompleteReadError):  # noqa: PT012 - until the client ends the connection by itself
             while True:
@@ -298,7 +298,7 @@ async def test_a_call_that_waits_for_its_turn_when_the_server_goes_away_was_not_
         await peer.greet({frames.MAX_CONCURRENT_STREAMS: 1})
         request = await peer.request()
         content = request.stream.to_bytes(4, "big") + bytes(4)
-        peer.send(frames.head(len(content), kind=frames.GOAWAY) + content)
+        peer.send(frames.header(len(content), kind=frames.GOAWAY) + content)
         peer.answer(request.stream, b"first")
 
     async with serving(script) as channel:
@@ -321,7 +321,7 @@ async def test_what_is_under_way_when_a_connection_is_lost_may_have_been_done() 
     assert "closed the connection" in under_way.details
 
 
-async def test_a_connection_that_is_lost_in_the_turn_of_a_call_disturbs_nobody(
+async def test_a_connection_lost_in_the_turn_of_a_call_disturbs_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def script(peer: Peer) -> None:
@@ -334,15 +334,15 @@ async def test_a_connection_that_is_lost_in_the_turn_of_a_call_disturbs_nobody(
         assert channel._connection is not None
         lost, failing = channel._connection, asyncio.ensure_future(failure(channel))
         await asyncio.sleep(0)  # its frames wait for the end of the turn
-        assert lost._outlet._pending
-        lost._outlet._transport.abort()
+        assert lost._writer._pending
+        lost._writer._transport.abort()
         lost.connection_lost(None)
         assert "closed the connection" in (await failing).details
         assert await call(channel) == b"answer"
     assert caplog.records == []
 
 
-async def test_who_waits_for_a_connection_when_its_channel_is_closed_is_told() -> None:
+async def test_closing_a_channel_fails_those_that_wait_for_a_connection() -> None:
     async def script(peer: Peer) -> None:
         await peer.frame()
 
@@ -351,7 +351,7 @@ async def test_who_waits_for_a_connection_when_its_channel_is_closed_is_told() -
         await asyncio.sleep(0)
         await channel.close()
         error = await failing
-        assert "closed by us" in error.details
+        assert "closed by this side" in error.details
         assert not error.reached
 
 
@@ -367,7 +367,7 @@ async def test_a_channel_can_be_closed_in_any_turn_of_connecting(turns: int, cap
         async with asyncio.timeout(30):
             await channel.close()
             await failing
-        assert not channel._running
+        assert not channel._tasks
     gc.collect()
     assert caplog.records == []
 
@@ -393,23 +393,25 @@ async def test_when_its_numbers_are_used_up_a_connection_is_replaced() -> None:
 
 
 NONSENSE: dict[str, bytes] = {
-    "a frame that is too large": frames.head(frames.SMALLEST_MAX_FRAME + 1, kind=frames.DATA, stream=1),
-    "headers that cannot be read": frames.header_block(b"\xff\xff\xff\xff\xff\xff\xff", stream=1, largest=100),
-    "headers that are too large": frames.header_block(bytes(70_000), stream=1, largest=16_384),
-    "headers that break off": frames.head(1, kind=frames.HEADERS, stream=1) + b"\x88" + frames.ping(bytes(8)),
-    "does not belong anywhere": frames.head(0, kind=frames.CONTINUATION, stream=1),
-    "stream 5, which there is not": data(5, b""),
-    "stream 2, which there is not": data(2, b""),
-    "stream 0, which there is not": data(0, b""),
-    "a push": frames.head(4, kind=frames.PUSH_PROMISE, stream=1) + bytes(4),
-    "more padding than there is": data(1, b"\x09x", flags=frames.PADDED),
-    "opened by nothing": frames.window_update(0, 0),
+    "a frame that is too large": frames.header(frames.SMALLEST_MAX_FRAME + 1, kind=frames.DATA, stream_id=1),
+    "headers that cannot be read": frames.headers(b"\xff\xff\xff\xff\xff\xff\xff", stream_id=1, largest=100),
+    "headers that are too large": frames.headers(bytes(70_000), stream_id=1, largest=16_384),
+    "headers that are not continued": frames.header(1, kind=frames.HEADERS, stream_id=1)
+    + b"\x88"
+    + frames.ping(bytes(8)),
+    "a continuation without headers": frames.header(0, kind=frames.CONTINUATION, stream_id=1),
+    "stream 5, which does not exist": data(5, b""),
+    "stream 2, which does not exist": data(2, b""),
+    "stream 0, which does not exist": data(0, b""),
+    "a push": frames.header(4, kind=frames.PUSH_PROMISE, stream_id=1) + bytes(4),
+    "more padding than content": data(1, b"\x09x", flags=frames.PADDED),
+    "a window update of zero": frames.window_update(0, 0),
     "a window that is too large": frames.window_update(0, frames.LARGEST_WINDOW),
-    "of the wrong size": frames.head(3, kind=frames.RST_STREAM, stream=1) + bytes(3),
-    "settings of the wrong size": frames.head(5, kind=frames.SETTINGS) + bytes(5),
-    "settings on a stream": frames.head(0, kind=frames.SETTINGS, stream=1),
+    "of the wrong size": frames.header(3, kind=frames.RST_STREAM, stream_id=1) + bytes(3),
+    "settings of the wrong size": frames.header(5, kind=frames.SETTINGS) + bytes(5),
+    "settings on a stream": frames.header(0, kind=frames.SETTINGS, stream_id=1),
     "a size of frames": frames.settings({frames.MAX_FRAME_SIZE: 1}),
-    "questions without an end": frames.ping(bytes(8)) * 2000,
+    "too many pings": frames.ping(bytes(8)) * 2000,
 }
 
 
@@ -447,7 +449,7 @@ async def test_a_server_that_asks_and_does_not_read_the_answers_is_left(
             await asyncio.sleep(0)
 
     async with serving(script) as channel:
-        assert "questions without an end" in (await failure(channel)).details
+        assert "too many" in (await failure(channel)).details
 
 
 GREETINGS: dict[str, tuple[bytes, str]] = {
@@ -460,7 +462,7 @@ GREETINGS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("greeting", "complaint"), GREETINGS.values(), ids=GREETINGS)
-async def test_who_does_not_speak_http2_is_told_of_and_has_begun_nothing(greeting: bytes, complaint: str) -> None:
+async def test_a_server_without_http2_is_explained_and_has_executed_nothing(greeting: bytes, complaint: str) -> None:
     async def script(peer: Peer) -> None:
         peer.send(greeting)
         peer.end()
@@ -505,7 +507,7 @@ async def test_nor_longer_than_a_connection_may_take(monkeypatch: pytest.MonkeyP
     assert (error.code, error.reached) == (StatusCode.DEADLINE_EXCEEDED, False)
 
 
-async def test_where_nobody_listens_one_attempt_is_made_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_listener_concurrent_calls_share_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "_FIRST_PAUSE", 60.0)
     channel, attempts = Channel(f"127.0.0.1:{free_ports(1)[0]}", None), 0
     opened = channel._open
@@ -525,7 +527,7 @@ async def test_where_nobody_listens_one_attempt_is_made_for_all(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("host", ["etcd..example", "x" * 64 + ".example"], ids=["empty", "long"])
-async def test_a_name_that_cannot_be_one_is_told_of_and_tried_as_seldom_as_others(
+async def test_an_invalid_name_is_explained_and_retried_like_others(
     host: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel = Channel(f"{host}:2379", None)
@@ -552,4 +554,4 @@ async def test_closing_ends_what_is_under_way() -> None:
         failing = asyncio.ensure_future(failure(channel))
         await asked.wait()
         await channel.close()
-        assert "closed by us" in (await failing).details
+        assert "closed by this side" in (await failing).details

@@ -1,4 +1,4 @@
-"""The way to one server: a connection when one is needed, and another one when that is lost."""
+"""gRPC calls to one server: connects when a connection is needed, and again when it is lost."""
 
 from __future__ import annotations
 
@@ -7,110 +7,114 @@ import os
 import socket
 import ssl
 
+from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apiserver.storage.etcd.http2 import frames
-from clusterregistry.apiserver.storage.etcd.http2.connection import Connection
+from clusterregistry.apiserver.storage.etcd.http2.connection import CLOSED, Connection
 from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
-from clusterregistry.apiserver.storage.etcd.http2.handshake import HUNG_UP
-from clusterregistry.apiserver.storage.etcd.http2.streams import Call, RpcError, StatusCode, Stream, framed, unavailable
+from clusterregistry.apiserver.storage.etcd.http2.streams import (
+    RpcError,
+    StatusCode,
+    Stream,
+    UnaryCall,
+    unavailable,
+    with_prefix,
+)
+from clusterregistry.apiserver.tasks import cancel_and_wait
 
 CONNECT_SECONDS = 5.0
-"""How long it may take until a server has greeted us."""
+"""How long connecting and the handshake may take."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
-"""Seconds in which a server that could not be reached is not tried again; each time twice as long."""
+"""Seconds before an unreachable server is tried again; doubled each time."""
 
-_MOST_BLOCKS = 64
-"""Kinds of requests whose headers are kept. A new token makes new kinds."""
+_MOST_CACHED = 64
+"""Requests whose encoded headers are cached. A new token makes new headers."""
 
 HANDSHAKE_FAILED = "the TLS handshake failed"
 
 
 class Channel:
-    """Calls and streams to ``endpoint``, which is HOST:PORT. For one loop."""
+    """Calls and streams to ``endpoint``, which is HOST:PORT. For one event loop."""
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self._endpoint, self._tls = endpoint, tls
-        self._blocks: dict[tuple[str, Metadata, float | None], bytes] = {}
+        self._blocks = BoundedCache[tuple[str, Metadata, float | None], bytes](_MOST_CACHED)
         self._connection: Connection | None = None
-        self._running: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._connecting: asyncio.Future[Connection] | None = None
         self._failure = unavailable("")
         self._pause, self._not_before = _FIRST_PAUSE, 0.0
 
     async def call(self, path: str, message: bytes, *, metadata: Metadata, seconds: float) -> bytes:
-        """The answer to one request, which is sent once. Raises RpcError. Can be cancelled at any time."""
+        """Sends a request once and returns the response. Raises RpcError. Can be cancelled at any time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         connection = self._connection
         if connection is None or not connection.usable:
-            connection = await self._connected(seconds)
+            connection = await self._connect(seconds)
         future: asyncio.Future[bytes] = loop.create_future()
         block = self._block(path, metadata, seconds)
-        exchange = Call(block, framed(message), deadline=deadline, future=future)
-        connection.begin(exchange)
+        call = UnaryCall(block, with_prefix(message), deadline=deadline, future=future)
+        connection.open(call)
         try:
             return await future
         except asyncio.CancelledError:
-            connection.abandon(exchange)
+            connection.abandon(call)
             raise
 
     async def stream(self, path: str, message: bytes, *, metadata: Metadata) -> Stream:
-        """A stream that begins with a message; to be cancelled by who asked for it. Raises RpcError."""
+        """Opens a stream with its first message. The caller cancels it. Raises RpcError."""
         connection = self._connection
         if connection is None or not connection.usable:
-            connection = await self._connected(CONNECT_SECONDS)
+            connection = await self._connect(CONNECT_SECONDS)
         stream = Stream(connection, self._block(path, metadata, None), message)
-        connection.begin(stream)
+        connection.open(stream)
         return stream
 
     async def close(self) -> None:
-        """Ends everything that is under way."""
-        for running in self._running:
-            running.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
+        """Ends the connection and everything on it."""
+        await cancel_and_wait(self._tasks)
 
     def _block(self, path: str, metadata: Metadata, seconds: float | None) -> bytes:
-        kind = (path, metadata, seconds)
-        block = self._blocks.get(kind)
+        key = (path, metadata, seconds)
+        block = self._blocks.get(key)
         if block is None:
-            if len(self._blocks) >= _MOST_BLOCKS:
-                self._blocks.clear()
-            block = self._blocks[kind] = frames.request_block(
+            block = frames.encode_request(
                 path, authority=self._endpoint, tls=self._tls is not None, metadata=metadata, seconds=seconds
             )
+            self._blocks.put(key, block)
         return block
 
     # Connecting
 
-    async def _connected(self, seconds: float) -> Connection:
-        """A usable connection. All who need one wait for the same; soon after a failure nobody waits."""
+    async def _connect(self, seconds: float) -> Connection:
+        """Returns a usable connection. Concurrent callers share one attempt; soon after a failure it fails at once."""
         loop = asyncio.get_running_loop()
         if self._connecting is None or self._connecting.done():
             if loop.time() < self._not_before:
                 raise RpcError(self._failure.code, self._failure.details, reached=False)
-            self._connecting = self._begin(loop)
+            self._connecting = self._start(loop)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._connecting)
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Connection]:
+    def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Connection]:
         connecting: asyncio.Future[Connection] = loop.create_future()
-        running = loop.create_task(self._run(connecting))
-        self._running.add(running)
+        task = loop.create_task(self._run(connecting))
+        self._tasks.add(task)
 
-        def over(_: asyncio.Task[None]) -> None:
-            self._running.discard(running)
+        def on_done(_: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
             if not connecting.done():  # it was cancelled, perhaps before it began
-                _fail(connecting, unavailable("the connection was closed by us", reached=False))
+                _fail(connecting, unavailable("the connection was closed by this side", reached=False))
 
-        running.add_done_callback(over)
+        task.add_done_callback(on_done)
         return connecting
 
     async def _run(self, connecting: asyncio.Future[Connection]) -> None:
-        """One connection from its beginning to its end. It is a task so that the end of the loop ends it too."""
+        """Runs one connection from its beginning to its end. It is a task, so that the end of the loop ends it too."""
         connection = Connection()
         try:
             await self._open(connection)
@@ -118,14 +122,14 @@ class Channel:
             connecting.set_result(connection)
             await connection.lost.wait()
         except RpcError as error:
-            self._failed(error)
+            self._note_failure(error)
             _fail(connecting, error)
         finally:
             connection.close()
             await connection.lost.wait()
 
     async def _open(self, connection: Connection) -> None:
-        """Returns when the server has greeted us. Raises RpcError."""
+        """Returns after the handshake. Raises RpcError."""
         host, _, port = self._endpoint.rpartition(":")
         host = host.strip("[]")
         loop = asyncio.get_running_loop()
@@ -136,28 +140,28 @@ class Channel:
                 )
                 await connection.ready
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
         except OSError as error:
-            raise self._unreachable(self._explained(error)) from None
-        except UnicodeError:  # from Python's own rules for names
-            raise self._unreachable("its name cannot be resolved: a part of it is empty or too long") from None
+            raise self._connect_error(self._reason(error)) from None
+        except UnicodeError:  # from Python's IDNA encoding
+            raise self._connect_error("its name cannot be resolved: a part of it is empty or too long") from None
 
-    def _explained(self, error: OSError) -> str:
-        """Why there is no connection, in words that do not depend on the loop."""
+    def _reason(self, error: OSError) -> str:
+        """Why there is no connection, in words that do not depend on the event loop implementation."""
         if isinstance(error, socket.gaierror):
             return f"its name cannot be resolved: {error.strerror}"
         ended = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
         if isinstance(error, ssl.SSLError) or (self._tls and ended):
-            return f"{HANDSHAKE_FAILED}: {str(error) or HUNG_UP}"
+            return f"{HANDSHAKE_FAILED}: {str(error) or CLOSED}"
         return os.strerror(error.errno) if error.errno else str(error)
 
-    def _late(self) -> RpcError:
+    def _timeout_error(self) -> RpcError:
         return RpcError(StatusCode.DEADLINE_EXCEEDED, f"no connection to {self._endpoint} in time", reached=False)
 
-    def _unreachable(self, why: str) -> RpcError:
-        return unavailable(f"failed to connect to {self._endpoint}: {why}", reached=False)
+    def _connect_error(self, reason: str) -> RpcError:
+        return unavailable(f"failed to connect to {self._endpoint}: {reason}", reached=False)
 
-    def _failed(self, error: RpcError) -> None:
+    def _note_failure(self, error: RpcError) -> None:
         self._failure = error
         self._not_before = asyncio.get_running_loop().time() + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
@@ -165,4 +169,4 @@ class Channel:
 
 def _fail(connecting: asyncio.Future[Connection], error: RpcError) -> None:
     connecting.set_exception(error)
-    connecting.exception()  # it may be that nobody waits any longer
+    connecting.exception()  # marks it as retrieved: no caller may be waiting any more

@@ -1,4 +1,7 @@
-"""What comes in on a connection: frames made of bytes, however they are cut, and blocks of headers made of frames."""
+"""HTTP/2 frames and headers (RFC 9113, RFC 7541): encoding, decoding, and the reader that splits bytes into frames.
+
+Neither side keeps a table of headers, so each block of headers can be encoded and decoded by itself.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from urllib.parse import unquote
 
 from hpack import Decoder
 from hpack.exceptions import HPACKError
+
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 """Kinds of frames."""
@@ -31,10 +36,10 @@ LARGEST_WINDOW = (1 << 31) - 1
 DEFAULT_WINDOW = 65_535
 LAST_STREAM = (1 << 31) - 1
 
-HEAD = Struct(">HBBBI")
-"""The head of a frame: the length as its upper two bytes and the lowest one, kind, flags, stream."""
+HEADER = Struct(">HBBBI")
+"""The header of a frame: the upper two bytes of its length and the lowest one, kind, flags, stream ID."""
 
-HEAD_SIZE = HEAD.size
+HEADER_SIZE = HEADER.size
 
 _NUMBER = Struct(">I")
 _SETTING = Struct(">HI")
@@ -57,7 +62,7 @@ _ERROR_NAMES = {
 
 
 class ProtocolError(Exception):
-    """The peer does what HTTP/2 does not allow; ``code`` is to be told to it."""
+    """A violation of HTTP/2 by the peer; ``code`` is the error code to send."""
 
     def __init__(self, text: str, code: int = PROTOCOL_ERROR) -> None:
         super().__init__(text)
@@ -65,51 +70,57 @@ class ProtocolError(Exception):
 
 
 def error_name(code: int) -> str:
-    """For a person."""
+    """The name of an error code, for messages."""
     return _ERROR_NAMES.get(code, f"error {code}")
 
 
-def head(size: int, *, kind: int, flags: int = 0, stream: int = 0) -> bytes:
-    """What a frame begins with whose content has so many bytes."""
-    return HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream)
+# Encoding
 
 
-def header_block(block: bytes, *, stream: int, largest: int) -> bytes:
-    """A block of headers, in as many frames as it takes."""
+def header(size: int, *, kind: int, flags: int = 0, stream_id: int = 0) -> bytes:
+    """The header of a frame whose content has ``size`` bytes."""
+    return HEADER.pack(size >> 8, size & 0xFF, kind, flags, stream_id)
+
+
+def headers(block: bytes, *, stream_id: int, largest: int) -> bytes:
+    """A HEADERS frame, followed by CONTINUATION frames if the block is larger than a frame may be."""
     if len(block) <= largest:
-        return head(len(block), kind=HEADERS, flags=END_HEADERS, stream=stream) + block
+        return header(len(block), kind=HEADERS, flags=END_HEADERS, stream_id=stream_id) + block
     parts = [block[at : at + largest] for at in range(0, len(block), largest)]
     made: list[bytes] = []
     for number, part in enumerate(parts):
         kind = CONTINUATION if number else HEADERS
         flags = END_HEADERS if number == len(parts) - 1 else 0
-        made += (head(len(part), kind=kind, flags=flags, stream=stream), part)
+        made += (header(len(part), kind=kind, flags=flags, stream_id=stream_id), part)
     return b"".join(made)
 
 
 def settings(values: Mapping[int, int]) -> bytes:
     content = b"".join(_SETTING.pack(*each) for each in values.items())
-    return head(len(content), kind=SETTINGS) + content
+    return header(len(content), kind=SETTINGS) + content
 
 
-SETTINGS_ACK = head(0, kind=SETTINGS, flags=ACK)
+SETTINGS_ACK = header(0, kind=SETTINGS, flags=ACK)
 
 
-def window_update(stream: int, increment: int) -> bytes:
-    return head(4, kind=WINDOW_UPDATE, stream=stream) + _NUMBER.pack(increment)
+def window_update(stream_id: int, increment: int) -> bytes:
+    return header(4, kind=WINDOW_UPDATE, stream_id=stream_id) + _NUMBER.pack(increment)
 
 
-def reset(stream: int, code: int) -> bytes:
-    return head(4, kind=RST_STREAM, stream=stream) + _NUMBER.pack(code)
+def reset(stream_id: int, code: int) -> bytes:
+    return header(4, kind=RST_STREAM, stream_id=stream_id) + _NUMBER.pack(code)
 
 
 def ping(content: bytes, *, ack: bool = False) -> bytes:
-    return head(8, kind=PING, flags=ACK if ack else 0) + content
+    return header(8, kind=PING, flags=ACK if ack else 0) + content
 
 
 def goaway(code: int, text: str) -> bytes:
     content = _NUMBER.pack(0) + _NUMBER.pack(code) + text.encode()
-    return head(len(content), kind=GOAWAY) + content
+    return header(len(content), kind=GOAWAY) + content
+
+
+# Decoding
 
 
 def number(content: bytes) -> int:
@@ -132,7 +143,7 @@ def read_settings(content: bytes) -> Iterator[tuple[int, int]]:
 
 
 def read_goaway(content: bytes) -> tuple[int, int, str]:
-    """The last stream that is dealt with, why the others are not, and that in words."""
+    """The last stream that the peer handles, the error code, and the reason."""
     if len(content) < 2 * _NUMBER.size:
         raise ProtocolError("a frame of the wrong size", FRAME_SIZE_ERROR)
     last, code = number(content[:4]) & LAST_STREAM, number(content[4:8])
@@ -140,7 +151,7 @@ def read_goaway(content: bytes) -> tuple[int, int, str]:
 
 
 def without_padding(flags: int, content: bytes, *, priority: bool = False) -> bytes:
-    """What a frame of data or headers holds beside what was put around it. Raises ProtocolError."""
+    """The content of a DATA or HEADERS frame without padding and priority. Raises ProtocolError."""
     begin, padding = 0, 0
     if flags & PADDED:
         if not content:
@@ -150,33 +161,124 @@ def without_padding(flags: int, content: bytes, *, priority: bool = False) -> by
         begin += 5
     end = len(content) - padding
     if end < begin:
-        raise ProtocolError("more padding than there is")
+        raise ProtocolError("more padding than content")
     return content[begin:end]
 
+
+_unpack_header = HEADER.unpack_from
+
+
+class FrameHandler(Protocol):
+    """Handles the frames of a connection. Each method may raise ProtocolError."""
+
+    def on_data(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+    def on_headers(self, flags: int, stream_id: int, block: bytes) -> None:
+        """Handles a whole block of headers, with the flags of its first frame."""
+
+    def on_reset(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+    def on_settings(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+    def on_ping(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+    def on_goaway(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+    def on_window_update(self, flags: int, stream_id: int, content: bytes) -> None: ...
+
+
+class FrameReader:
+    """The receiving half of a connection: splits data into frames and joins blocks of headers."""
+
+    def __init__(self, handler: FrameHandler) -> None:
+        self.rest = b""
+        """The beginning of an incomplete frame."""
+        self._handler = handler
+        self._block: tuple[int, int, bytes] | None = None
+        self._handlers = (
+            handler.on_data,
+            self._on_headers,
+            _ignore,  # PRIORITY
+            handler.on_reset,
+            handler.on_settings,
+            self._on_push,
+            handler.on_ping,
+            handler.on_goaway,
+            handler.on_window_update,
+            self._on_continuation,
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Passes all complete frames to the handler. Raises ProtocolError."""
+        at, size, handlers = 0, len(data), self._handlers
+        while (begin := at + HEADER_SIZE) <= size:
+            high, low, kind, flags, stream_id = _unpack_header(data, at)
+            length = high << 8 | low
+            if length > SMALLEST_MAX_FRAME:
+                raise ProtocolError("a frame that is too large", FRAME_SIZE_ERROR)
+            if (end := begin + length) > size:
+                break
+            if self._block is not None and kind != CONTINUATION:
+                raise ProtocolError("headers that are not continued")
+            if kind <= CONTINUATION:  # unknown kinds are to be ignored
+                handlers[kind](flags, stream_id & LAST_STREAM, data[begin:end])
+            at = end
+        self.rest = data[at:]
+
+    def _on_headers(self, flags: int, stream_id: int, content: bytes) -> None:
+        if flags & (PADDED | WITH_PRIORITY):
+            content = without_padding(flags, content, priority=True)
+        if flags & END_HEADERS:
+            self._handler.on_headers(flags, stream_id, content)
+        else:
+            self._block = (flags, stream_id, content)
+
+    def _on_continuation(self, flags: int, stream_id: int, content: bytes) -> None:
+        if self._block is None or self._block[1] != stream_id:
+            raise ProtocolError("a continuation without headers")
+        first_flags, _, block = self._block
+        block += content
+        if len(block) > LARGEST_BLOCK:
+            raise ProtocolError("headers that are too large", ENHANCE_YOUR_CALM)
+        if flags & END_HEADERS:
+            self._block = None
+            self._handler.on_headers(first_flags, stream_id, block)
+        else:
+            self._block = (first_flags, stream_id, block)
+
+    def _on_push(self, *_: object) -> None:
+        raise ProtocolError("a push, which is disabled")
+
+
+def _ignore(flags: int, stream_id: int, content: bytes) -> None:
+    """Ignores a frame."""
+
+
+# Headers of gRPC requests and responses
 
 Metadata = tuple[tuple[str, str], ...]
 
 LARGEST_BLOCK = 65_536
 """Bytes of headers that a peer may send at once. etcd sends a hundred."""
 
-_REMEMBERED = 256
-"""Blocks: far more than etcd has different ones, and not much memory for a peer that never sends the same one."""
+_MOST_CACHED = 256
+"""Blocks of headers: far more than etcd has different ones, and little memory if a peer never repeats one."""
 
 _NO_TABLE = b"\x20"
-"""Says that we use no table. A peer that allows only a small one has to be told, and may come to that at any time."""
+"""Announces that no table is used, as required towards a peer that allows only a small one."""
 
 _METHOD_POST, _SCHEME_HTTP, _SCHEME_HTTPS = b"\x83", b"\x86", b"\x87"
 _AUTHORITY, _PATH, _CONTENT_TYPE, _USER_AGENT = 1, 4, 31, 58
-"""Where these names stand in the table that HPACK begins with."""
+"""Indexes of these names in HPACK's static table."""
 
 _LITERAL, _NEVER_INDEXED = 0x00, 0x10
 _NAME_BITS, _LENGTH_BITS = 4, 7
 _LONGEST_TIMEOUT = 99_999_999
-"""Milliseconds: gRPC writes a timeout with eight digits at most."""
+"""Milliseconds: a timeout of gRPC has at most eight digits."""
 
 
-class AnswerHead(NamedTuple):
-    """What counts of a block of headers from the peer."""
+class ResponseHead(NamedTuple):
+    """The headers of a response, or its trailers, that matter here."""
 
     http_status: int | None
     is_grpc: bool
@@ -184,8 +286,8 @@ class AnswerHead(NamedTuple):
     message: str
 
 
-def request_block(path: str, *, authority: str, tls: bool, metadata: Metadata, seconds: float | None) -> bytes:
-    """The headers of a request. ``seconds`` is how long it may take, None for a stream that has no end."""
+def encode_request(path: str, *, authority: str, tls: bool, metadata: Metadata, seconds: float | None) -> bytes:
+    """The headers of a request. ``seconds`` is its timeout, None for a stream without end."""
     parts = [
         _NO_TABLE,
         _METHOD_POST,
@@ -202,31 +304,20 @@ def request_block(path: str, *, authority: str, tls: bool, metadata: Metadata, s
     return b"".join(parts)
 
 
-class HeadReader:
-    """Understands blocks of headers."""
+@bounded_cache(_MOST_CACHED)
+def decode_headers(block: bytes) -> ResponseHead:
+    """Decodes a block of headers. etcd repeats the same few, so they are cached by their bytes.
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, AnswerHead] = {}
-
-    def read(self, block: bytes) -> AnswerHead:
-        """Raises ProtocolError for what are no headers."""
-        known = self._known.get(block)
-        if known is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            known = self._known[block] = _understood(block)
-        return known
-
-
-def _understood(block: bytes) -> AnswerHead:
+    Raises ProtocolError if the block is invalid.
+    """
     decoder = Decoder(max_header_list_size=LARGEST_BLOCK)
-    # As we have told the peer: there is no table beside the one that everybody has.
+    # As announced to the peer: there is no table besides the static one.
     decoder.header_table_size = decoder.max_allowed_table_size = 0
     try:
         fields = {bytes(name): bytes(value) for name, value in decoder.decode(block, raw=True)}
     except (HPACKError, IndexError, ValueError) as error:
         raise ProtocolError(f"headers that cannot be read: {error}", COMPRESSION_ERROR) from None
-    return AnswerHead(
+    return ResponseHead(
         http_status=_number(fields.get(b":status")),
         is_grpc=fields.get(b"content-type", b"").startswith(b"application/grpc"),
         grpc_status=_number(fields.get(b"grpc-status")),
@@ -239,7 +330,7 @@ def _number(value: bytes | None) -> int | None:
 
 
 def _named(index: int, value: str) -> bytes:
-    """A header whose name is in the table."""
+    """A header whose name is in the static table."""
     return _integer(index, bits=_NAME_BITS, first=_LITERAL) + _string(value.encode())
 
 
@@ -252,102 +343,13 @@ def _string(value: bytes) -> bytes:
 
 
 def _integer(value: int, *, bits: int, first: int) -> bytes:
-    """A number as HPACK writes it, in the last bits of a first byte and as many more as it takes."""
+    """A number in HPACK's encoding: in the last bits of a first byte, and as many more bytes as it takes."""
     largest = (1 << bits) - 1
     if value < largest:
         return bytes([first | value])
     value -= largest
-    made = [first | largest]
+    encoded = [first | largest]
     while value >= 0x80:  # noqa: PLR2004 - seven bits a byte
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*made, value])
-
-
-_read_head = HEAD.unpack_from
-
-
-class Recipient(Protocol):
-    """Who deals with frames. Each method may raise ProtocolError."""
-
-    def on_data(self, flags: int, stream: int, content: bytes) -> None: ...
-
-    def on_block(self, flags: int, stream: int, block: bytes) -> None:
-        """A whole block of headers, with the flags that it began with."""
-
-    def on_reset(self, flags: int, stream: int, content: bytes) -> None: ...
-
-    def on_settings(self, flags: int, stream: int, content: bytes) -> None: ...
-
-    def on_ping(self, flags: int, stream: int, content: bytes) -> None: ...
-
-    def on_goaway(self, flags: int, stream: int, content: bytes) -> None: ...
-
-    def on_window_update(self, flags: int, stream: int, content: bytes) -> None: ...
-
-
-class FrameReader:
-    """The receiving half of a connection."""
-
-    def __init__(self, recipient: Recipient) -> None:
-        self.rest = b""
-        """What is not yet a frame."""
-        self._recipient = recipient
-        self._block: tuple[int, int, bytes] | None = None
-        self._handlers = (
-            recipient.on_data,
-            self._on_headers,
-            _ignore,  # PRIORITY
-            recipient.on_reset,
-            recipient.on_settings,
-            self._on_push,
-            recipient.on_ping,
-            recipient.on_goaway,
-            recipient.on_window_update,
-            self._on_continuation,
-        )
-
-    def feed(self, data: bytes) -> None:
-        """Hands on all frames that are whole. Raises ProtocolError."""
-        at, size, handlers = 0, len(data), self._handlers
-        while (begin := at + HEAD_SIZE) <= size:
-            high, low, kind, flags, stream = _read_head(data, at)
-            length = high << 8 | low
-            if length > SMALLEST_MAX_FRAME:
-                raise ProtocolError("a frame that is too large", FRAME_SIZE_ERROR)
-            if (end := begin + length) > size:
-                break
-            if self._block is not None and kind != CONTINUATION:
-                raise ProtocolError("headers that break off")
-            if kind <= CONTINUATION:  # others are to be ignored
-                handlers[kind](flags, stream & LAST_STREAM, data[begin:end])
-            at = end
-        self.rest = data[at:]
-
-    def _on_headers(self, flags: int, stream: int, content: bytes) -> None:
-        if flags & (PADDED | WITH_PRIORITY):
-            content = without_padding(flags, content, priority=True)
-        if flags & END_HEADERS:
-            self._recipient.on_block(flags, stream, content)
-        else:
-            self._block = (flags, stream, content)
-
-    def _on_continuation(self, flags: int, stream: int, content: bytes) -> None:
-        if self._block is None or self._block[1] != stream:
-            raise ProtocolError("a part of headers that does not belong anywhere")
-        first_flags, _, block = self._block
-        block += content
-        if len(block) > LARGEST_BLOCK:
-            raise ProtocolError("headers that are too large", ENHANCE_YOUR_CALM)
-        if flags & END_HEADERS:
-            self._block = None
-            self._recipient.on_block(first_flags, stream, block)
-        else:
-            self._block = (first_flags, stream, block)
-
-    def _on_push(self, *_: object) -> None:
-        raise ProtocolError("a push, which nobody asked for")
-
-
-def _ignore(flags: int, stream: int, content: bytes) -> None:
-    """Frames that say nothing to us."""
+    return bytes([*encoded, value])

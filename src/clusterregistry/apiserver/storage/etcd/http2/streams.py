@@ -1,4 +1,4 @@
-"""What goes on on one stream of a connection: a call with one answer, or messages in both directions."""
+"""gRPC on the streams of a connection: unary calls, streams of messages in both directions, and status codes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from enum import IntEnum
 from struct import Struct
 from typing import Protocol
 
-from clusterregistry.apiserver.storage.etcd.http2.frames import AnswerHead
+from clusterregistry.apiserver.storage.etcd.http2.frames import ResponseHead
 
 
 class StatusCode(IntEnum):
-    """The numbers are gRPC's."""
+    """gRPC's status codes."""
 
     OK = 0
     CANCELLED = 1
@@ -36,30 +36,32 @@ class StatusCode(IntEnum):
 
 
 class RpcError(Exception):
-    """A call without an answer. ``details`` is what the server says about it, or what went wrong on the way."""
+    """A call that failed. ``details`` is the server's message, or the failure of the connection."""
 
     def __init__(self, code: StatusCode, details: str, *, reached: bool = True) -> None:
         super().__init__(code, details)
         self.code, self.details = code, details
         self.reached = reached
-        """Whether the server can have got the whole of the request. Without that it has not begun with it."""
+        """True if the server can have received the whole request. Otherwise it has not executed the request."""
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.details}"
 
 
 def unavailable(details: str, *, reached: bool = True) -> RpcError:
-    """For what goes wrong between the server and us."""
+    """The error of a connection that failed."""
     return RpcError(StatusCode.UNAVAILABLE, details, reached=reached)
 
 
-def code_of(number: int) -> StatusCode:
-    """A number that gRPC does not have counts as unknown."""
-    try:
-        return StatusCode(number)
-    except ValueError:
-        return StatusCode.UNKNOWN
+_PREFIX = Struct(">BI")
+"""The prefix of each message: a byte that is set if it is compressed, and its length."""
 
+PREFIX_SIZE = _PREFIX.size
+
+LARGEST_MESSAGE = 1 << 30
+"""Bytes. No response of etcd is nearly as large, since long lists are read in pages."""
+
+_LAST_INFORMATIONAL, _HTTP_OK = 199, 200
 
 _BY_HTTP_STATUS = {
     400: StatusCode.INTERNAL,
@@ -71,94 +73,91 @@ _BY_HTTP_STATUS = {
     503: StatusCode.UNAVAILABLE,
     504: StatusCode.UNAVAILABLE,
 }
+"""gRPC's codes for the responses of a proxy that does not speak gRPC."""
 
 
-def code_of_http(status: int) -> StatusCode:
-    """What the answer of something in between that knows no gRPC comes to, as gRPC has it."""
-    return _BY_HTTP_STATUS.get(status, StatusCode.UNKNOWN)
-
-
-_PREFIX = Struct(">BI")
-"""Before each message: a byte that says whether it is compressed, and its length."""
-
-PREFIX_SIZE = _PREFIX.size
-
-LARGEST_MESSAGE = 1 << 30
-"""Bytes. No answer of etcd is nearly as large, since we read long lists in pages; more is taken for nonsense."""
-
-_OK, _INFORMATIONAL, _SUCCESS = 0, 199, 200
-
-
-def framed(message: bytes) -> bytes:
-    """A message as it is sent."""
+def with_prefix(message: bytes) -> bytes:
+    """A message with the prefix that gRPC sends before it."""
     return _PREFIX.pack(0, len(message)) + message
 
 
-class Connected(Protocol):
+class StreamConnection(Protocol):
     """What a stream needs of its connection."""
 
     def send(self, stream: Stream, body: bytes) -> None: ...
 
-    def abandon(self, exchange: Exchange) -> None: ...
+    def abandon(self, stream: BaseStream) -> None: ...
 
-    def let_more_come(self, exchange: Exchange) -> None: ...
+    def acknowledge(self, stream: BaseStream) -> None: ...
 
 
-class Exchange:
-    """One stream. The connection feeds it, and what it says is final once it has ended."""
+class BaseStream:
+    """One HTTP/2 stream with a gRPC request. The connection calls ``receive_head``, ``receive_data`` and ``end``."""
 
-    __slots__ = ("_answered", "_parts", "_size", "arrived", "block", "body", "deadline", "ends", "id", "window")
+    __slots__ = (
+        "_answered",
+        "_parts",
+        "_size",
+        "block",
+        "body",
+        "deadline",
+        "id",
+        "is_half_closed",
+        "unacknowledged",
+        "window",
+    )
 
-    def __init__(self, block: bytes, body: bytes, *, ends: bool, deadline: float = math.inf) -> None:
+    def __init__(self, block: bytes, body: bytes, *, half_closed: bool, deadline: float = math.inf) -> None:
         self.block = block
         self.body: bytes | memoryview = body
-        """What is still to be sent."""
-        self.ends = ends
-        """Whether nothing more follows the body."""
+        """The part of the request that is not sent yet."""
+        self.is_half_closed = half_closed
+        """True if nothing follows the body."""
         self.deadline = deadline
-        """In the time of the loop."""
+        """Loop time."""
         self.id = 0
-        """0 as long as nothing of it has been sent."""
+        """The stream ID; 0 until the request is sent."""
         self.window = 0
-        """Bytes that the peer takes of this stream alone."""
-        self.arrived = 0
-        """Bytes that have come and that the peer does not know to be read."""
+        """Bytes that the peer accepts on this stream."""
+        self.unacknowledged = 0
+        """Bytes received that were not acknowledged with a window update."""
         self._answered = False
         self._parts: list[bytes] = []
         self._size = 0
 
     @property
     def is_sent(self) -> bool:
-        """Whether the peer may have the whole request."""
+        """True if the peer may have received the whole request."""
         return self.id > 0 and not self.body
 
     @property
     def is_full(self) -> bool:
-        """Whether the peer should wait before it sends more."""
+        """True if the peer should not send more yet."""
         return False
 
-    def take_head(self, head: AnswerHead, *, last: bool) -> RpcError | None:
-        """Headers have come. Returns how the exchange has failed, if it has; ``last`` if it is over either way."""
+    def receive_head(self, head: ResponseHead, *, last: bool) -> RpcError | None:
+        """Handles headers or trailers; ``last`` if they end the stream. Returns the error if the call has failed."""
         if self._answered:
             return None if not last else self._outcome(head)
-        if head.http_status is not None and head.http_status <= _INFORMATIONAL and not last:
+        if head.http_status is not None and head.http_status <= _LAST_INFORMATIONAL and not last:
             return None
         self._answered = True
-        if head.http_status != _SUCCESS or not head.is_grpc:
-            return RpcError(code_of_http(head.http_status or 0), f"no gRPC, but HTTP status {head.http_status}")
+        if head.http_status != _HTTP_OK or not head.is_grpc:
+            code = _BY_HTTP_STATUS.get(head.http_status or 0, StatusCode.UNKNOWN)
+            return RpcError(code, f"no gRPC, but HTTP status {head.http_status}")
         return self._outcome(head) if last else None
 
-    def take(self, data: bytes) -> RpcError | None:
-        """Data has come. Returns what is wrong with it."""
+    def receive_data(self, data: bytes) -> RpcError | None:
+        """Handles data. Returns the error if it is invalid."""
         if not self._parts and len(data) >= PREFIX_SIZE:
             compressed, size = _PREFIX.unpack_from(data)
-            if len(data) == size + PREFIX_SIZE and not compressed:  # nearly always a whole message
-                self.hear(data[PREFIX_SIZE:])
+            if len(data) == size + PREFIX_SIZE and not compressed:  # nearly always: one whole message
+                self.on_message(data[PREFIX_SIZE:])
                 return None
-        return self._gather(data)
+        return self._assemble(data)
 
-    def _gather(self, data: bytes) -> RpcError | None:
-        """Makes whole messages of parts."""
+    def _assemble(self, data: bytes) -> RpcError | None:
+        """Joins parts into whole messages."""
         self._parts.append(data)
         self._size += len(data)
         while self._size >= PREFIX_SIZE:
@@ -167,66 +166,69 @@ class Exchange:
             prefix = self._parts[0][:PREFIX_SIZE]
             end = int.from_bytes(prefix[1:], "big") + PREFIX_SIZE
             if prefix[0]:
-                return RpcError(StatusCode.INTERNAL, "a compressed message, which nobody asked for")
+                return RpcError(StatusCode.INTERNAL, "a compressed message, which is not supported")
             if end > LARGEST_MESSAGE:
-                return RpcError(StatusCode.RESOURCE_EXHAUSTED, f"an answer of {end} bytes is not read")
+                return RpcError(StatusCode.RESOURCE_EXHAUSTED, f"a response of {end} bytes is too large")
             if self._size < end:
                 return None
             whole = b"".join(self._parts)
             self._parts, self._size = [whole[end:]] if len(whole) > end else [], len(whole) - end
-            self.hear(whole[PREFIX_SIZE:end])
+            self.on_message(whole[PREFIX_SIZE:end])
         return None
 
-    def _outcome(self, head: AnswerHead) -> RpcError | None:
-        if head.grpc_status == _OK:
+    def _outcome(self, head: ResponseHead) -> RpcError | None:
+        if head.grpc_status == StatusCode.OK:
             return None
         if head.grpc_status is None:
-            return RpcError(StatusCode.UNKNOWN, "an answer without a status")
-        return RpcError(code_of(head.grpc_status), head.message)
+            return RpcError(StatusCode.UNKNOWN, "a response without a status")
+        try:
+            return RpcError(StatusCode(head.grpc_status), head.message)
+        except ValueError:
+            return RpcError(StatusCode.UNKNOWN, head.message)
 
-    def hear(self, message: bytes) -> None:
-        """A whole message has come."""
+    def on_message(self, message: bytes) -> None:
+        """Handles a whole message."""
         raise NotImplementedError
 
     def end(self, error: RpcError | None) -> None:
-        """Nothing more will come."""
+        """Handles the end of the stream: success if there is no error."""
         raise NotImplementedError
 
 
-class Call(Exchange):
-    """One request and one answer."""
+class UnaryCall(BaseStream):
+    """A unary call: one request and one response."""
 
     __slots__ = ("_message", "future")
 
     def __init__(self, block: bytes, body: bytes, *, deadline: float, future: asyncio.Future[bytes]) -> None:
-        super().__init__(block, body, ends=True, deadline=deadline)
+        super().__init__(block, body, half_closed=True, deadline=deadline)
         self.future = future
         self._message: bytes | None = None
 
-    def hear(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         self._message = message
 
     def end(self, error: RpcError | None) -> None:
-        if self.future.done():  # who asked has given up
+        if self.future.done():  # its caller was cancelled
             return
         if error is not None:
             self.future.set_exception(error)
         elif self._message is None:
-            self.future.set_exception(unavailable("the answer has nothing in it"))
+            self.future.set_exception(unavailable("the response is empty"))
         else:
             self.future.set_result(self._message)
 
 
-class Stream(Exchange):
-    """Messages in both directions, until one side has enough.
+class Stream(BaseStream):
+    """Messages in both directions until one side ends the stream.
 
-    They are kept until somebody reads them, and then the peer is made to wait; or they go to a ``sink`` at once.
+    Messages are queued for ``read``, and the peer waits when the queue is full; or they go to a ``sink`` at once.
     """
 
     __slots__ = ("_connection", "_ended", "_error", "_messages", "_reader", "sink")
 
-    def __init__(self, connection: Connected, block: bytes, first: bytes) -> None:
-        super().__init__(block, framed(first), ends=False)
+    def __init__(self, connection: StreamConnection, block: bytes, first: bytes) -> None:
+        super().__init__(block, with_prefix(first), half_closed=False)
         self._connection = connection
         self._messages: deque[bytes] = deque()
         self._reader: asyncio.Future[None] | None = None
@@ -241,10 +243,10 @@ class Stream(Exchange):
     def write(self, message: bytes) -> None:
         """Sends one more message; nothing once the stream has ended."""
         if not self._ended:
-            self._connection.send(self, framed(message))
+            self._connection.send(self, with_prefix(message))
 
     async def read(self) -> bytes:
-        """The next message, for one reader. Raises RpcError when there is none to come."""
+        """The next message, for one reader. Raises RpcError when the stream has ended."""
         while not self._messages:
             if self._ended:
                 raise self._error
@@ -252,24 +254,24 @@ class Stream(Exchange):
             await self._reader
         message = self._messages.popleft()
         if not self._messages:
-            self._connection.let_more_come(self)
+            self._connection.acknowledge(self)
         return message
 
     async def wait_for_end(self) -> Exception:
-        """For who has a sink: how it ended."""
+        """Returns the error with which the stream ended; for streams with a sink."""
         while not self._ended:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
         return self._error
 
     def cancel(self, error: Exception | None = None) -> None:
-        """Ends the stream, if it has not ended; ``error`` is what who waits for it is told."""
+        """Ends the stream if it has not ended. ``read`` raises the error, ``wait_for_end`` returns it."""
         if not self._ended:
             self._connection.abandon(self)
-            self.end(error or RpcError(StatusCode.CANCELLED, "nobody wants to hear more"))
+            self.end(error or RpcError(StatusCode.CANCELLED, "the stream was cancelled"))
 
-    def hear(self, message: bytes) -> None:
-        if self._ended:  # by its sink, which is not to hear what came along with the message that was enough
+    def on_message(self, message: bytes) -> None:
+        if self._ended:  # by its sink, which gets no message after the one on which it ended the stream
             return
         if self.sink is not None:
             self.sink(message)

@@ -1,0 +1,169 @@
+"""The invariants of object_bytes: offsets, slot, metadata span, labels and memo, for any object that can be stored."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from clusterregistry.apiserver.storage.interface import KeyValue
+from clusterregistry.apiserver.storage.object_bytes import (
+    Memo,
+    Object,
+    at_revision,
+    decoded,
+    decoded_to_read,
+    labels_of,
+    memo_of,
+    metadata_of,
+    metadata_size,
+    metadata_span,
+    name_of,
+    presented,
+    read_labels,
+    size_of,
+    to_served,
+    to_stored,
+)
+
+REVISION = 42
+TRICKY = '"labels":{"not":"this"},"managedFields":[{"metadata":{"uid":"}\n'
+LABELS = {"env": "prod", "app.kubernetes.io/name": "", "labels": "metadata"}
+FIELDS = [{"manager": "m", "fieldsV1": {"labels": {"f:env": {}}, "metadata": {}, "uid": {}, TRICKY: {}}}]
+OWNERS = [{"kind": TRICKY, "name": '],"name":', "uid": "}"}]
+
+
+def new_object(**metadata: Any) -> Object:
+    """An object that repeats the names of metadata wherever a kind may have them."""
+    return {
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"metadata": "x", "labels": TRICKY}}]},
+        "metadata": {"name": "a", "uid": "u-1", **metadata},
+        "spec": {"labels": {"no": "label"}, "metadata": {"labels": {"nor": "this"}, "uid": "}"}},
+    }
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.just(TRICKY)
+label_texts = st.text("abc/.-_", max_size=8) | st.sampled_from(["labels", "metadata", "uid", "resourceVersion"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(texts | label_texts, children, max_size=3),
+    max_leaves=6,
+)
+objects = st.fixed_dictionaries(
+    {},
+    optional={
+        "annotations": st.dictionaries(texts | label_texts, texts, max_size=3),
+        "finalizers": st.lists(texts, max_size=2),
+        "generation": st.integers(0, 9),
+        "labels": st.dictionaries(label_texts, label_texts, max_size=3),
+        "managedFields": st.lists(st.dictionaries(texts | label_texts, json_values, max_size=2), max_size=2)
+        | st.just(FIELDS),
+        "ownerReferences": st.just(OWNERS),
+        "resourceVersion": st.just("7"),
+    },
+).map(lambda metadata: new_object(**metadata))
+"""Objects that break no invariant: labels without braces, and names of metadata in all other places."""
+
+revisions = st.sampled_from([0, 1, 9, 10, REVISION, 10**18])
+
+for_any_object = given(objects)
+
+
+def served(obj: Object, revision: int = REVISION) -> KeyValue:
+    return presented(KeyValue("/group/plural/a", to_stored(obj), revision))
+
+
+def with_version(obj: Object, revision: int) -> Object:
+    """The object as a client gets it."""
+    found = copy.deepcopy(obj)
+    found["metadata"].pop("resourceVersion", None)
+    if revision:
+        found["metadata"]["resourceVersion"] = str(revision)
+    return found
+
+
+@for_any_object
+def test_a_stored_value_is_sorted_json_with_one_slot(obj: Object) -> None:
+    stored = to_stored(obj)
+    assert stored.count(b"\n") == 1
+    expected = json.dumps(with_version(obj, 0), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert stored.replace(b"\n", b"") == expected.encode()
+
+
+@given(objects, revisions)
+def test_a_served_value_is_the_object_with_its_revision(obj: Object, revision: int) -> None:
+    kv = served(obj, revision)
+    assert decoded(kv) == with_version(obj, revision)
+    assert kv.value == to_served(to_stored(obj), revision)
+    begin = b'"resourceVersion":"%d"' % revision if revision else b'"uid":"u-1"}'
+    assert kv.value.startswith(begin, kv.slot)
+
+
+@given(objects, revisions, revisions)
+@example(new_object(labels={"resourceVersion": "42"}, annotations={"resourceVersion": "42"}), REVISION, 0)
+def test_another_revision_changes_nothing_else(obj: Object, before: int, after: int) -> None:
+    kv = served(obj, before)
+    changed = at_revision(kv, after)
+    assert changed == served(obj, after)
+    assert changed.slot == kv.slot
+    assert at_revision(changed, before) == kv
+
+
+@given(objects, revisions)
+def test_the_metadata_span_is_the_metadata(obj: Object, revision: int) -> None:
+    kv = served(obj, revision)
+    start, end = metadata_span(kv)
+    assert orjson.loads(kv.value[start:end]) == with_version(obj, revision)["metadata"]
+    assert metadata_of([kv, kv]) == [kv.value[start:end]] * 2
+    assert metadata_size([kv, kv]) == 2 * (end - start)
+    assert size_of([kv, kv]) == 2 * len(kv.value)
+
+
+@for_any_object
+@example(new_object(managedFields=FIELDS))
+@example(new_object(labels={}, managedFields=FIELDS))
+@example(new_object(labels=LABELS, managedFields=FIELDS, annotations={"labels": TRICKY, "managedFields": "["}))
+def test_labels_are_those_of_the_metadata(obj: Object) -> None:
+    expected = obj["metadata"].get("labels", {})
+    kv = served(obj)
+    assert read_labels(kv) == expected
+    assert kv.memo is None  # a single use leaves no memo
+    assert labels_of(kv) == expected
+    assert labels_of(kv) is read_labels(kv)  # from now on both are the memo's
+
+
+@for_any_object
+@example(new_object(managedFields=FIELDS, ownerReferences=OWNERS))
+def test_decoding_to_read_leaves_out_managed_fields_alone(obj: Object) -> None:
+    expected = with_version(obj, REVISION)
+    expected["metadata"].pop("managedFields", None)
+    assert decoded_to_read(served(obj)) == expected
+
+
+def test_a_memo_is_made_once_and_may_be_replaced_by_a_larger_one() -> None:
+    class Row(Memo, gc=False, kw_only=True):
+        cells: bytes
+
+    kv = served(new_object(labels=LABELS))
+    memo = memo_of(kv)
+    assert memo_of(kv) is memo
+    assert (memo.start, memo.end) == metadata_span(kv)
+    kv.memo = Row(memo.start, memo.end, memo.labels, cells=b"[]")
+    assert labels_of(kv) == LABELS
+    assert kv.memo.labels == LABELS
+    assert memo_of(kv) is kv.memo
+    assert kv == served(new_object(labels=LABELS))  # a memo is no part of the value
+
+
+def test_the_name_of_an_object_is_the_last_part_of_its_key() -> None:
+    assert name_of(served(new_object())) == "a"
+
+
+def test_an_object_without_a_uid_cannot_be_stored() -> None:
+    with pytest.raises(ValueError, match="subsection not found"):
+        to_stored({"metadata": {"name": "a"}})
