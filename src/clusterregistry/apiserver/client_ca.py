@@ -66,7 +66,7 @@ def update_authorities(trust: ClientAuthorities, loaded: Loaded) -> None:
     any_name_is_a_proxy = trust.front_proxy is not None and not trust.front_proxy.are_named
     if any_name_is_a_proxy and certificates_in(loaded.client_cas) & certificates_in(loaded.proxy_cas):
         _log.warning(
-            "an authority of users is among those of front proxies: everybody with a certificate of it can pose as "
+            "an authority of users is among those of front proxies: every client with a certificate of it can pose as "
             "any user. Give --requestheader-allowed-names, or front proxies an authority of their own"
         )
 

@@ -15,7 +15,7 @@ from tests.apiserver.api.over_tls import OverTLS
 from tests.apiserver.pki.own_certificates import serving
 from tests.apiserver.server.authorities import Holder, root
 from tests.apiserver.server.programs import Program
-from tests.apiserver.server.test_exchanged_certificates import eventually, put
+from tests.apiserver.server.test_certificate_reload import eventually, put
 from tests.system.e2e import real_programs
 
 

@@ -1,4 +1,4 @@
-"""Who somebody is by certificate, over real TLS: users, front proxies, and those who would like to be."""
+"""Authentication by client certificate over real TLS: users, front proxies, and impostors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that nobody uses any more is found: the young at once, the old in time."""
+"""Unreachable cycles are collected: young ones soon, old ones with the hourly collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data directory in which the server cannot write: the real command says whose fault it is, and leaves nothing."""
+"""A data directory that the server cannot write: the command reports the cause with a remedy, and leaves no files."""
 
 from __future__ import annotations
 

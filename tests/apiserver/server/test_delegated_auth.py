@@ -1,4 +1,4 @@
-"""A server that asks others who users are and what they may do: the real command, real HTTPS servers."""
+"""A server that delegates authentication and authorization to an issuer and webhooks, over real HTTPS."""
 
 from __future__ import annotations
 

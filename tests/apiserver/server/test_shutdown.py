@@ -1,4 +1,4 @@
-"""The end of a server drops nobody."""
+"""A server that stops drops no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second start finds everything."""
+"""Objects, versions and certificates outlive the process."""
 
 from __future__ import annotations
 
