@@ -62,6 +62,10 @@ test: setup ## Run all tests, real kubectl included; ARGS='-k watch' passes pyte
 	@echo "==> Running the tests in $(WORKERS) processes; WORKERS=0 runs them in one, in order"
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
+.PHONY: test-fast
+test-fast: setup ## Run the tests that start no other program, in process, under two minutes; ARGS='-k watch'
+	$(BIN)/python -m pytest -q -rfE -n 2 --no-programs $(ARGS)
+
 .PHONY: e2e
 e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the first time; E2E_HOST=1.34 is an older one
 	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"
@@ -69,7 +73,7 @@ e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the f
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
 	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
 	@echo "    (make skew: on every kube-apiserver that is pinned)"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit $(ARGS)
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit tests/client $(ARGS)
 
 .PHONY: skew
 skew: setup ## Find out which kube-apiserver and kubectl work, and write docs/reference/version-skew.md
@@ -83,13 +87,13 @@ lint: setup ## Check style, types, layers and spelling
 	$(BIN)/ruff format --check
 	@echo "==> Types"
 	$(BIN)/mypy
-	@echo "==> Layers: who may import whom"
+	@echo "==> Imports: which package may import which"
 	$(BIN)/lint-imports
 	@echo "==> Spelling"
 	$(BIN)/codespell
 
 .PHONY: format
-format: setup ## Format the code and mend what can be mended by itself
+format: setup ## Format the code and apply automatic fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -136,7 +140,7 @@ file-switches: setup ## Count the files that requests run through, and the switc
 	@$(BIN)/python -m tools.file_switches $(ARGS)
 
 .PHONY: budgets
-budgets: setup ## Write anew what requests may cost in operations; ARGS='--show create' shows where they are
+budgets: setup ## Update what requests may cost in operations; ARGS='--show create' shows where they are
 	@$(BIN)/python -m tests.system.performance $(ARGS)
 
 .PHONY: coverage-access
@@ -175,13 +179,13 @@ programs: setup ## Fetch the real programs that tests use into the cache
 	@$(BIN)/python tools/programs.py fetch $(TEST_PROGRAMS)
 
 .PHONY: docs-reference
-docs-reference: setup ## Write the reference pages anew from the code
+docs-reference: setup ## Generate the reference pages from the code
 	@echo "==> Writing docs/reference"
 	@$(BIN)/python tools/reference.py $(ARGS)
 	@$(BIN)/python -m tools.skew_page
 
 .PHONY: lock
-lock: ## Resolve requirements/*.lock anew; ARGS=--upgrade takes the newest versions
+lock: ## Resolve requirements/*.lock again; ARGS=--upgrade takes the newest versions
 	@$(PYTHON) -m tools.environment lock $(ARGS)
 
 .PHONY: dist

@@ -33,6 +33,7 @@ from clusterregistry.apiserver import server as app
 from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.http.response import Response, resolve
 from clusterregistry.apiserver.options import load
+from clusterregistry.registry.product import PRODUCT
 
 PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply")
 CLUSTERS = 100
@@ -145,7 +146,8 @@ async def _counted(path: str, directory: Path) -> None:
     """What runs under valgrind."""
     tokens = directory / "tokens.csv"
     tokens.write_text('bench,bench,1,"system:masters"\n')
-    async with app.build(load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {})) as server:
+    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {}, PRODUCT.options)
+    async with app.build(options, PRODUCT) as server:
         handler = server.handler
         stored: Stored = []
         for number in range(CLUSTERS):

@@ -33,6 +33,7 @@ from clusterregistry.apiserver import server as app
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.options import load
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.http.http_servers import contexts
 from tests.apiserver.storage.etcd_servers import EtcdCluster
 
@@ -123,8 +124,8 @@ async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
     tokens = make_directory(directory) / "tokens.csv"
     tokens.write_text('admin,admin,1,"system:masters"\nreader,reader,2\n')
     tokens.chmod(0o600)
-    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {})
-    async with app.build(options) as server:
+    options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens), *flags], {}, PRODUCT.options)
+    async with app.build(options, PRODUCT) as server:
         listening = socket.create_server(("127.0.0.1", 0))
         web = HttpServer(server.handler, ServedRequest)
         await web.listen(listening, contexts()[0])

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from clusterregistry.apiserver.options import reference
 from clusterregistry.crinit import reference as crinit_reference
+from clusterregistry.registry.product import PRODUCT
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "flags.md"
 CRINIT_PAGE = PAGE.with_name("crinit.md")
 
 
 def main(arguments: list[str]) -> int:
-    pages = {PAGE: reference.markdown(), CRINIT_PAGE: crinit_reference.markdown()}
+    pages = {PAGE: reference.markdown(PRODUCT.options), CRINIT_PAGE: crinit_reference.markdown()}
     return max([_write(page, wanted, only_check="--check" in arguments) for page, wanted in pages.items()])
 
 

@@ -1,8 +1,7 @@
 """The cluster registry: a Kubernetes-style API server for a list of clusters.
 
-The packages below are laid out in the order in which a request meets them:
-``serving`` → ``authn``/``authz`` → ``handlers`` → ``registry`` → ``storage``.
-``apis`` holds the types, ``catalog`` says which of them are served, ``cli`` starts it all.
+``apiserver`` is a library for API servers, ``api`` holds the types of the kinds, and ``registry`` is the product made
+of both. docs/architecture/overview.md draws the packages and the imports that are allowed.
 """
 
 __version__ = "0.1.0"

@@ -10,7 +10,8 @@ import pytest
 from clusterregistry import __version__
 from clusterregistry.apiserver.cli import server
 from clusterregistry.apiserver.options import flags, scope
-from clusterregistry.registry.main import COMMANDS, main
+from clusterregistry.registry.main import PROGRAM, main
+from tests.product import OPTIONS
 
 Output = pytest.CaptureFixture[str]
 
@@ -38,11 +39,11 @@ def test_version_names_all_that_it_does_not_know(capsys: Output) -> None:
 def test_help_names_every_command_and_exit_status(arguments: list[str], capsys: Output) -> None:
     assert main(arguments, {}) == 0
     text = capsys.readouterr().out
-    for expected in (*COMMANDS, "Exit status:", "  0  ", "  2  ", "  3  "):
+    for expected in (*PROGRAM.commands, "Exit status:", "  0  ", "  2  ", "  3  "):
         assert expected in text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", PROGRAM.commands)
 def test_every_command_has_help_in_both_spellings(name: str, capsys: Output) -> None:
     assert main([name, "--help"], {}) == 0
     text = capsys.readouterr().out
@@ -73,7 +74,11 @@ def help_of(capsys: Output, *arguments: str) -> str:
 @pytest.mark.parametrize("name", ["standalone", "aggregated"])
 def test_help_is_short_at_first_and_has_every_flag_on_demand(name: str, capsys: Output) -> None:
     short, everything = help_of(capsys, name, "--help"), help_of(capsys, name, "--help=all")
-    known = [f"--{each.flag}" for group in scope.by_group(aggregated=name == "aggregated").values() for each in group]
+    known = [
+        f"--{each.flag}"
+        for group in scope.by_group(OPTIONS, aggregated=name == "aggregated").values()
+        for each in group
+    ]
     assert all(f"{flag}=" in everything or f"{flag}[=" in everything for flag in known)
     shown = re.findall(r"^  (?:-v, )?(--[a-z-]+)", short, re.MULTILINE)
     assert 10 <= len(shown) <= 16
@@ -103,7 +108,7 @@ def test_the_examples_of_the_server_commands_are_right(capsys: Output) -> None:
         assert len(examples) >= 3
         for example in examples:
             given = [each for each in shlex.split(example) if not each.startswith(("--config", "--print-config", "["))]
-            assert flags.read(given).problems == []
+            assert flags.read(given, OPTIONS).problems == []
 
 
 def test_no_command_is_a_mistake_with_help(capsys: Output) -> None:
@@ -121,7 +126,7 @@ def test_ctrl_c_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: Output) ->
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(COMMANDS, "standalone", interrupted)
+    monkeypatch.setitem(PROGRAM.commands, "standalone", interrupted)
     assert main(["standalone"], {}) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -130,7 +135,7 @@ def test_a_fault_of_ours_shows_no_traceback(monkeypatch: pytest.MonkeyPatch, cap
     def broken(*_: object) -> int:
         raise RuntimeError("boom")
 
-    monkeypatch.setitem(COMMANDS, "standalone", broken)
+    monkeypatch.setitem(PROGRAM.commands, "standalone", broken)
     assert main(["standalone"], {}) == 3
     error = capsys.readouterr().err
     assert "unexpected RuntimeError: boom" in error
@@ -146,7 +151,7 @@ def test_the_module_runs_like_the_program() -> None:
 
 def test_answers_come_at_once_without_the_server_and_its_libraries() -> None:
     program = (
-        "import sys; from clusterregistry.registry.main import main; main(['standalone', '--zzz'], {}); "
+        "import sys; from clusterregistry.registry.main import PROGRAM, main; main(['standalone', '--zzz'], {}); "
         "heavy = {'httptools', 'uvloop', 'cryptography', 'yaml', 'clusterregistry.apiserver.lifecycle'}; "
         "heavy &= set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"

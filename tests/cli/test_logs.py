@@ -23,7 +23,7 @@ def logged(program: str, *, v: int = 0) -> list[dict[str, Any]]:
     setup = (
         "import logging, sys, threading, warnings\n"
         "from clusterregistry.cli import logs\n"
-        "from clusterregistry.apiserver.options.general import GeneralOptions\n"
+        "from clusterregistry.cli.options.general import GeneralOptions\n"
         f"logs.configure(GeneralOptions(logging_format='json', v={v}))\n"
         "log = logging.getLogger('clusterregistry.part')\n"
     )

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import lifecycle
 from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.product import Product
 from clusterregistry.registry.main import main
 from tools.ports import free_port
 
@@ -31,9 +33,9 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]
     """Runs ``standalone`` with something else in the server's place."""
 
     def run(serve: Serve, *arguments: str) -> int:
-        def in_its_place(completed: CompletedOptions, occasions: lifecycle.LifecycleHooks) -> int:
-            occasions.prepare()
-            return serve(completed, occasions.on_ready)
+        def in_its_place(completed: CompletedOptions, _product: Product, hooks: lifecycle.LifecycleHooks) -> int:
+            hooks.prepare()
+            return serve(completed, hooks.on_ready)
 
         monkeypatch.setattr(lifecycle, "serve", in_its_place)
         return main(["standalone", f"--data-dir={tmp_path / 'data'}", *arguments], {})
@@ -77,12 +79,12 @@ def test_the_server_gets_completed_options_and_files_that_exist(start: Callable[
     assert start(serve, "--secure-port=1234", "--secret-lint=off") == 0
     (completed,) = seen
     assert completed.serving.secure_port == 1234
-    assert completed.features.secret_lint == "off"
+    assert completed.product.secret_lint == "off"
 
 
 def test_a_failed_start_is_one_line_and_a_remedy(start: Callable[..., int], capsys: Output) -> None:
     def fails(*_: object) -> int:
-        raise lifecycle.StartupError("port 8443 is taken", "stop the other server")
+        raise OperatorError("port 8443 is taken", remedy="stop the other server")
 
     assert start(fails) == 3
     assert capsys.readouterr().err.splitlines() == [
@@ -128,7 +130,7 @@ def test_a_server_whose_port_is_taken_makes_nothing(tmp_path: Path, capsys: Outp
 
 def test_a_server_that_never_listens_leaves_the_kubeconfig_alone(start: Callable[..., int], tmp_path: Path) -> None:
     def fails(*_: object) -> int:
-        raise lifecycle.StartupError("the data directory is in use", "stop the other server")
+        raise OperatorError("the data directory is in use", remedy="stop the other server")
 
     start(ready)
     before = (tmp_path / "data" / "admin.kubeconfig").read_bytes()

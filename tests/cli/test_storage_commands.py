@@ -22,7 +22,6 @@ from clusterregistry.apiserver.cli.storage import check, dispatch, help_text
 from clusterregistry.apiserver.cli.storage.stored_object import object_problem
 from clusterregistry.apiserver.storage import location as locations
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
-from clusterregistry.apiserver.storage.etcd.settings import DEFAULT_PREFIX
 from clusterregistry.apiserver.storage.location import EtcdLocation
 from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage, schema
@@ -30,6 +29,7 @@ from clusterregistry.cli import progress
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
 from clusterregistry.registry.main import main
 from tests.apiserver.storage.etcd_servers import NEEDS_ETCD, EtcdCluster, Settings
+from tests.product import ETCD_PREFIX, OPTIONS
 from tools import live_server
 from tools.ports import free_port
 
@@ -217,7 +217,7 @@ def test_a_restore_says_what_became_of_the_old_database_and_what_to_do_next(
     assert capsys.readouterr().out == (
         f"Restored 3 objects to {data / 'registry.db'}.\n"
         f"The database that was there is kept as {kept}.\n"
-        "Revisions go on behind 1000005: programs that watch will list anew by themselves.\n"
+        "Revisions go on behind 1000005: programs that watch will list again by themselves.\n"
         "Next: start the server.\n"
     )
     assert PREFIX + "later" in dict(rows(kept))
@@ -591,7 +591,7 @@ def test_the_data_directory_comes_from_where_the_server_has_it_from(data: Path, 
 
 def examples() -> Iterator[list[str]]:
     """The commands that the help texts show."""
-    texts = [help_text.STORAGE, *(help_text.of(name) for name in dispatch.COMMANDS)]
+    texts = [OPTIONS.names_program(help_text.STORAGE), *(help_text.of(name, OPTIONS) for name in dispatch.COMMANDS)]
     for text in texts:
         shown = text.partition("Examples:\n")[2].partition("Flags:\n")[0].replace("\\\n", " ")
         yield from (
@@ -729,7 +729,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
             assert f"start the server with --etcd-servers={etcd.endpoints[0]}" in text
         assert main(["storage", "copy", f"--from={place}", f"--to=sqlite:{tmp_path / 'back.db'}", *access], {}) == 0
         fill(data / "registry.db", "sofia")
-        etcd.etcdctl("put", f"{DEFAULT_PREFIX}{PREFIX}strange", "{}")
+        etcd.etcdctl("put", f"{ETCD_PREFIX}{PREFIX}strange", "{}")
         assert main(["storage", "copy", f"--to={place}", *access], {}) == 3
     assert f"is not empty: it holds 1 object that the source has not ({PREFIX}strange)" in capsys.readouterr().err
     assert rows(tmp_path / "back.db") == rows(data / "registry.db")[:3]
@@ -739,7 +739,7 @@ def test_a_registry_moves_to_etcd_and_back(data: Path, tmp_path: Path, capsys: O
 def test_an_etcd_that_is_not_there_is_told_with_advice(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.endpoints.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.client.PATIENCE_SECONDS", 0.2)
     assert main(["storage", "copy", f"--data-dir={data}", "--to=etcd:127.0.0.1:1"], {}) == 3
     error = capsys.readouterr().err
     assert "etcd at 127.0.0.1:1" in error

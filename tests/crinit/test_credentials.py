@@ -8,10 +8,10 @@ import pytest
 from cryptography import x509
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.settings import Mode, Settings
 
 NOW = 1_700_000_000.0
@@ -103,7 +103,7 @@ def test_etcd_does_not_trust_the_authority_of_users() -> None:
 
 
 def test_a_damaged_authority_is_not_replaced_behind_anybodys_back() -> None:
-    with pytest.raises(CrinitError, match=r"authority .* is damaged"):
+    with pytest.raises(OperatorError, match=r"authority .* is damaged"):
         made({"ca": {"ca.crt": b"x", "ca.key": b"y"}})
 
 

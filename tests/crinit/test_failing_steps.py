@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.commands import apply, dry_run
 from clusterregistry.crinit.commands.progress import Progress
-from clusterregistry.crinit.errors import CrinitError, HostError
+from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import path_to
 from clusterregistry.crinit.main import main
 from clusterregistry.crinit.manifests import secrets
@@ -190,7 +191,7 @@ def test_two_runs_at_once_do_not_make_two_authorities(
     # The second run has looked before the first one was done.
     late = host.client(ADMIN)
     monkeypatch.setattr(late, "get", lambda _: None)
-    with pytest.raises(CrinitError, match="was made by somebody else at the same moment"):
+    with pytest.raises(OperatorError, match="was made by somebody else at the same moment"):
         apply.apply(late, progress, second)
     assert (host.admin.get(path_to(first)) or {})["data"] == first["data"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from clusterregistry import __version__
 from clusterregistry.apiserver.cli import server as servers
-from clusterregistry.apiserver.options import load
 from clusterregistry.crinit.manifests import pods
 from tests.apiserver.server.programs import Program
 from tests.docs import markdown
+from tests.product import load
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.codecs import yaml_codec
-from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.host import kubeconfig_files as files
 from clusterregistry.crinit.host import kubeconfigs
 
@@ -148,13 +148,13 @@ def test_a_disk_that_fills_up_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     limited = f"""
 import resource, signal
 from pathlib import Path
-from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.host import kubeconfig_files
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 try:
     kubeconfig_files.put(Path({str(place)!r}), "fleet", {ENTRIES!r})
-except CrinitError as error:
+except OperatorError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, check=True)
@@ -185,7 +185,7 @@ def test_files_that_are_no_kubeconfig_are_left_alone(tmp_path: Path) -> None:
     for content in ("[]", "clusters: 3", "a: [", "\x00"):
         place = tmp_path / "config"
         place.write_text(content)
-        with pytest.raises(CrinitError, match="is no kubeconfig"):
+        with pytest.raises(OperatorError, match="is no kubeconfig"):
             files.put(place, "fleet", ENTRIES)
         assert place.read_text() == content
         assert [each.name for each in tmp_path.iterdir()] == ["config"]
@@ -215,7 +215,7 @@ def test_several_files_are_read_as_kubectl_does(tmp_path: Path) -> None:
 def test_a_name_that_is_taken_is_refused_and_ours_is_not(tmp_path: Path) -> None:
     place = tmp_path / "config"
     place.write_text(json.dumps({"users": [{"name": "fleet", "user": {}}]}))
-    with pytest.raises(CrinitError, match='has a user "fleet" that crinit did not make'):
+    with pytest.raises(OperatorError, match='has a user "fleet" that crinit did not make'):
         files.require_free(place, "fleet")
     files.put(place, "fleet", ENTRIES)
     files.require_free(place, "fleet")

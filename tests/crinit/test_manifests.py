@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apiserver.options import load
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
+from tests.product import load
 
 NOW = 1_700_000_000.0
 VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {

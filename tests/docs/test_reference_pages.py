@@ -55,7 +55,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 
 EVERYBODY = "Readable by everybody"
 USERS = "Readable by every user who has signed in"
-NOBODY = "Readable by nobody"
+NOBODY = "Not readable"
 ADMINISTRATORS = "Readable by members of `system:masters`"
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER
 from clusterregistry.apiserver.registry.strategy import Strategy
+from clusterregistry.apiserver.registry.structural_strategy import StatusStrategy
 from clusterregistry.registry.cluster import cluster_resource
-from clusterregistry.registry.cluster.strategy import ClusterStatusStrategy, ClusterStrategy
+from clusterregistry.registry.cluster.strategy import ClusterStrategy
 
 MAIN: Strategy = ClusterStrategy("warn")
-STATUS: Strategy = ClusterStatusStrategy()
+STATUS: Strategy = StatusStrategy(CLUSTER)
 
 
 def cluster(**parts: Any) -> dict[str, Any]:

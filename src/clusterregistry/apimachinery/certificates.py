@@ -33,6 +33,8 @@ Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 BACKDATED = dt.timedelta(hours=1)
 CA_LIFETIME = dt.timedelta(days=3650)
 LEAF_LIFETIME = dt.timedelta(days=365)
+PROGRAM = "apiserver"
+"""After which certificates are named, where no program is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,11 @@ def new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def new_authority(key: Key, *, now: float) -> Authority:
-    """A self-signed authority for a key, good for ten years."""
+def new_authority(key: Key, *, now: float, program: str = PROGRAM) -> Authority:
+    """A self-signed authority for a key, good for ten years, that is named after a program."""
     start = dt.datetime.fromtimestamp(now, dt.UTC)
     # The time in the name tells two authorities apart, so that no client mixes up their certificates.
-    name = _subject(f"clusterregistry-ca@{now:.0f}", "")
+    name = _subject(f"{program}-ca@{now:.0f}", "")
     builder = (
         _unsigned(subject=name, issuer=name, key=key)
         .not_valid_before(start - BACKDATED)
@@ -61,15 +63,20 @@ def new_authority(key: Key, *, now: float) -> Authority:
     return Authority(builder.sign(key, _hash_for(key)), key)
 
 
-def serving_certificate(authority: Authority, key: Key, *, names: tuple[str, ...], now: float) -> bytes:
+def serving_certificate(
+    authority: Authority, key: Key, *, names: tuple[str, ...], now: float, program: str = PROGRAM
+) -> bytes:
     """A certificate for a server that is reached by these names and addresses, as PEM."""
-    return _named_certificate(authority, key, names=names, usages=[ExtendedKeyUsageOID.SERVER_AUTH], now=now)
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH]
+    return _named_certificate(authority, key, program, names=names, usages=usages, now=now)
 
 
-def peer_certificate(authority: Authority, key: Key, *, names: tuple[str, ...], now: float) -> bytes:
+def peer_certificate(
+    authority: Authority, key: Key, *, names: tuple[str, ...], now: float, program: str = PROGRAM
+) -> bytes:
     """A certificate for a server that calls others of its kind, such as a member of etcd, as PEM."""
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    return _named_certificate(authority, key, names=names, usages=usages, now=now)
+    return _named_certificate(authority, key, program, names=names, usages=usages, now=now)
 
 
 def client_certificate(authority: Authority, key: Key, *, user: str, group: str, now: float) -> bytes:
@@ -87,10 +94,16 @@ def key_pem(key: Key) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _named_certificate(
-    authority: Authority, key: Key, *, names: tuple[str, ...], usages: list[x509.ObjectIdentifier], now: float
+def _named_certificate(  # noqa: PLR0913 - half of them by keyword
+    authority: Authority,
+    key: Key,
+    common_name: str,
+    *,
+    names: tuple[str, ...],
+    usages: list[x509.ObjectIdentifier],
+    now: float,
 ) -> bytes:
-    builder = _leaf(authority, key, subject=_subject("clusterregistry", ""), now=now)
+    builder = _leaf(authority, key, subject=_subject(common_name, ""), now=now)
     builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
     return _signed(builder.add_extension(alternatives, critical=False), authority)

@@ -1,4 +1,4 @@
-"""Errors for operators: a message that says what is wrong, and a remedy that says what to do."""
+"""The error that an operator can correct: a message that states the problem, and a remedy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ import errno
 import os
 from pathlib import Path
 
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-_DENIED = frozenset({errno.EACCES, errno.EPERM})
+
+class OperatorError(Exception):
+    """A problem that an operator has to correct; ``remedy`` says what to do. ``cli.program`` prints both."""
+
+    def __init__(self, message: str, *, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class CertificateError(OperatorError):
+    """A certificate, key or kubeconfig that cannot be used or made."""
+
 
 FREE_SPACE = "free some space on that disk, or raise the quota; or name another --data-dir"
 
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+
 
 def explain(path: Path, error: OSError, *, action: str) -> tuple[str, str]:
-    """A message and a remedy for a file that cannot be ``action`` (read, written, made, opened)."""
+    """Returns a message and a remedy for a file that cannot be ``action`` (read, written, made, opened)."""
     message = f"{path} cannot be {action}: {error.strerror or error}"
     if error.errno in _NO_SPACE:
         return message, FREE_SPACE
     if error.errno == errno.EROFS:
         return message, "make that file system writable, or name another --data-dir"
-    denying = _of_another_user(path) if error.errno in _DENIED else None
+    denying = _denied_by(path) if error.errno in _DENIED else None
     if denying is None:
         runs = f"the user that runs the server (uid {os.getuid()})"
         if action == "read":
@@ -32,16 +45,16 @@ def explain(path: Path, error: OSError, *, action: str) -> tuple[str, str]:
 
 
 def is_known(error: OSError) -> bool:
-    """Whether the error says more than that something is not as it should be."""
+    """Whether ``explain`` has a specific remedy for the error: no space, no permission, or a read-only file system."""
     return error.errno in {*_NO_SPACE, *_DENIED, errno.EROFS}
 
 
-def _of_another_user(path: Path) -> Path | None:
-    """What denies access, the path or a directory above it, when it belongs to another user."""
+def _denied_by(path: Path) -> Path | None:
+    """The path, or the directory above it, that denies access and belongs to another user."""
     for each in (path, *path.parents):
         try:
             owner = each.stat().st_uid
-        except OSError:  # not there, or behind what denies access
+        except OSError:  # missing, or below a directory that denies access
             continue
         if not os.access(each, os.R_OK | os.W_OK | (os.X_OK if each.is_dir() else 0)):
             return each if owner != os.getuid() else None
@@ -55,19 +68,3 @@ def _user(number: int) -> str:
         return f"uid {number} ({pwd.getpwuid(number).pw_name})"
     except KeyError:
         return f"uid {number}"
-
-
-class OperatorError(Exception):
-    """Something that an operator has to correct. Parts of the server raise it while they are put together."""
-
-    def __init__(self, message: str, *, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
-
-class CertificateError(Exception):
-    """A certificate, key or kubeconfig that cannot be used or made; ``remedy`` says what to do."""
-
-    def __init__(self, message: str, *, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy

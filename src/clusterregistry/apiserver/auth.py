@@ -15,9 +15,13 @@ from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.health import Check
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.reviews.authentication import TokenSource
+from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews, TokenSource
+from clusterregistry.apiserver.reviews.authorization import (
+    SelfSubjectAccessReviews,
+    SelfSubjectRulesReviews,
+    SubjectAccessReviews,
+)
 from clusterregistry.apiserver.reviews.interface import Review
-from clusterregistry.registry import catalog
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
@@ -47,7 +51,13 @@ async def local_auth(
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
     tokens = [*([] if token_file is None else [token_file]), *sources]
-    reviews = catalog.reviews(authorizer=authorizer, tokens=tokens, now=now)
+    reviews = (
+        SelfSubjectReviews(now),
+        TokenReviews(tokens),
+        SelfSubjectAccessReviews(authorizer),
+        SelfSubjectRulesReviews(authorizer),
+        SubjectAccessReviews(authorizer),
+    )
     return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
 
 
@@ -55,7 +65,7 @@ def host_auth(host: HostCluster, options: CompletedOptions, stack: contextlib.As
     """The host cluster, which answers the reviews about users itself; ``stack`` leaves it. Raises StartupProblem."""
     from clusterregistry.apiserver.delegated_auth import Delegating  # noqa: PLC0415
 
-    said = Delegating(host, options.webhooks, stack).begin()
+    said = Delegating(host, options, stack).begin()
     return AuthComponents(
         tokens=[said.tokens], authorizer=said.authorizer, checks=said.checks, following=said.following
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ from clusterregistry.apiserver.hostcluster.client import ACCESS_REVIEWS, TOKEN_R
 from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.apiserver.options.oidc import OIDCOptions
-from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.webhooks import config_file, tls
 from clusterregistry.apiserver.webhooks.config_file import Endpoint
 from clusterregistry.apiserver.webhooks.errors import CallFailed
@@ -57,13 +55,14 @@ class Delegation:
 class Delegating:
     """Begins to talk to a host cluster; ``stack`` ends it."""
 
-    def __init__(self, host: HostCluster, options: WebhookOptions, stack: contextlib.AsyncExitStack) -> None:
-        self._host, self._options, self._stack = host, options, stack
+    def __init__(self, host: HostCluster, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> None:
+        self._host, self._options, self._stack = host, options.webhooks, stack
+        self._user_agent = options.program
 
     def begin(self) -> Delegation:
         """Waits for no answer. Raises StartupProblem."""
-        authentication = access.endpoint(self._host.authentication)
-        authorization = access.endpoint(self._host.authorization)
+        authentication = replace(access.endpoint(self._host.authentication), user_agent=self._user_agent)
+        authorization = replace(access.endpoint(self._host.authorization), user_agent=self._user_agent)
         tokens = _state("token reviews", consequence="tokens that are not remembered any more get a 503")
         decisions = _state("access reviews", consequence="what is not remembered any more gets a 503")
         following = self._following(authentication) if self._host.reads_configmap else None
@@ -149,23 +148,23 @@ class Remote:
 async def connect(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Remote:
     """All that the options name; ``stack`` closes them. Asks nobody yet. Raises StartupProblem."""
     return Remote(
-        tokens=[*_issuers(options.oidc, stack), *_token_reviews(options.webhooks, stack)],
-        modes=_webhook_mode(options.webhooks, stack),
+        tokens=[*_issuers(options, stack), *_token_reviews(options, stack)],
+        modes=_webhook_mode(options, stack),
     )
 
 
-def _issuers(options: OIDCOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
-    settings = oidc.settings(options)
+def _issuers(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
+    settings, ca_file = oidc.settings(options.oidc), options.oidc.oidc_ca_file
     if settings is None:
         return []
     context = tls.context()
     try:
-        tls.trust(context, tls.content(options.oidc_ca_file) if options.oidc_ca_file else b"")
+        tls.trust(context, tls.content(ca_file) if ca_file else b"")
     except ValueError as error:
         raise OperatorError(
             f"--oidc-ca-file: {error}", remedy="give certificates in PEM, or leave the flag out"
         ) from None
-    transport = Transport(context, patience=_ISSUER_PATIENCE)
+    transport = Transport(context, patience=_ISSUER_PATIENCE, user_agent=options.program)
     stack.push_async_callback(transport.close)
     issuer = Issuer(settings, transport)
     stack.push_async_callback(issuer.close)
@@ -173,34 +172,36 @@ def _issuers(options: OIDCOptions, stack: contextlib.AsyncExitStack) -> list[Tok
     return [IssuedTokens(settings, issuer)]
 
 
-def _token_reviews(options: WebhookOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
-    path = options.authentication_token_webhook_config_file
+def _token_reviews(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[TokenAuthenticator]:
+    webhooks = options.webhooks
+    path = webhooks.authentication_token_webhook_config_file
     if path is None:
         return []
     reviews = TokenReviews(
-        _webhook(path, stack),
-        seconds=options.authentication_token_webhook_cache_ttl,
-        audiences=options.api_audiences,
+        _webhook(path, options, stack),
+        seconds=webhooks.authentication_token_webhook_cache_ttl,
+        audiences=webhooks.api_audiences,
     )
     stack.push_async_callback(reviews.close)
     return [reviews]
 
 
-def _webhook_mode(options: WebhookOptions, stack: contextlib.AsyncExitStack) -> dict[str, Authorizer]:
-    path = options.authorization_webhook_config_file
+def _webhook_mode(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> dict[str, Authorizer]:
+    webhooks = options.webhooks
+    path = webhooks.authorization_webhook_config_file
     if path is None:
         return {}
     authorizer = WebhookAuthorizer(
-        _webhook(path, stack),
-        allowed_seconds=options.authorization_webhook_cache_authorized_ttl,
-        refused_seconds=options.authorization_webhook_cache_unauthorized_ttl,
-        on_failure=_VERDICTS[options.authorization_webhook_failure_policy],
+        _webhook(path, options, stack),
+        allowed_seconds=webhooks.authorization_webhook_cache_authorized_ttl,
+        refused_seconds=webhooks.authorization_webhook_cache_unauthorized_ttl,
+        on_failure=_VERDICTS[webhooks.authorization_webhook_failure_policy],
     )
     stack.push_async_callback(authorizer.close)
     return {modes.WEBHOOK: authorizer}
 
 
-def _webhook(path: Path, stack: contextlib.AsyncExitStack) -> Webhook:
-    webhook = Webhook(config_file.load(path))
+def _webhook(path: Path, options: CompletedOptions, stack: contextlib.AsyncExitStack) -> Webhook:
+    webhook = Webhook(replace(config_file.load(path), user_agent=options.program))
     stack.push_async_callback(webhook.close)
     return webhook

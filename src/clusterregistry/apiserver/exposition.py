@@ -23,12 +23,12 @@ from clusterregistry.apiserver.metrics import LABELS, Measures, RequestMetrics
 
 def renderer_of(measures: Measures) -> Callable[[], bytes]:
     """Renders the measures as they are whenever it is called."""
-    registry = CollectorRegistry()
+    registry, prefix = CollectorRegistry(), measures.program.replace("-", "_")
     registry.register(_Requests(measures.requests))
     if measures.audit is not None:
         registry.register(_AuditLog(measures.audit))
-    registry.register(_TokenFile(measures.token_file))
-    registry.register(_Readings(measures))
+    registry.register(_TokenFile(measures.token_file, prefix))
+    registry.register(_Readings(measures, prefix))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
@@ -108,12 +108,12 @@ class _AuditLog(Collector):
 
 
 class _TokenFile(Collector):
-    def __init__(self, reloads: Reloads) -> None:
-        self._reloads = reloads
+    def __init__(self, reloads: Reloads, prefix: str) -> None:
+        self._reloads, self._prefix = reloads, prefix
 
     def collect(self) -> Iterable[Metric]:
         reloads = CounterMetricFamily(
-            "clusterregistry_token_file_reloads",
+            f"{self._prefix}_token_file_reloads",
             "Changes of the token file that were noticed, by whether they could be used.",
             labels=("status",),
         )
@@ -125,8 +125,8 @@ class _TokenFile(Collector):
 class _Readings(Collector):
     """What is stored and watched at this moment."""
 
-    def __init__(self, measures: Measures) -> None:
-        self._measures = measures
+    def __init__(self, measures: Measures, prefix: str) -> None:
+        self._measures, self._prefix = measures, prefix
 
     def collect(self) -> Iterable[Metric]:
         stored = GaugeMetricFamily("apiserver_storage_objects", "Objects stored, by resource.", labels=("resource",))
@@ -134,7 +134,7 @@ class _Readings(Collector):
             stored.add_metric((resource,), count())
         yield stored
         corrupt = GaugeMetricFamily(
-            "clusterregistry_storage_corrupt_objects",
+            f"{self._prefix}_storage_corrupt_objects",
             "Stored objects that cannot be read and are set aside, by resource.",
             labels=("resource",),
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvloop
 
-from clusterregistry.apimachinery.operator_error import CertificateError, OperatorError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
 from clusterregistry.apiserver.endpoints.request import ServedRequest
@@ -30,9 +30,9 @@ from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.serving import ServingOptions
 from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_current
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
-from clusterregistry.apiserver.storage.errors import StorageUnavailable
 
 _GOODBYE = 2.0
 """Seconds that a watcher has to take the end of its stream."""
@@ -45,15 +45,6 @@ _LISTEN_REMEDIES = {
     errno.EACCES: "give a --secure-port of 1024 or more, or let the server bind lower ones (CAP_NET_BIND_SERVICE)",
     errno.EADDRNOTAVAIL: "give --bind-address an address of this machine, or 0.0.0.0 or :: for all of them",
 }
-
-
-class StartupError(Exception):
-    """The server cannot start; ``remedy`` says what to do."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +60,11 @@ class LifecycleHooks:
     renew: Callable[[], None] = lambda: None
 
 
-def serve(options: CompletedOptions, occasions: LifecycleHooks) -> int:
-    """Serves until SIGTERM or SIGINT and returns the exit status. Raises StartupError and what ``prepare`` raises."""
+def serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks) -> int:
+    """Serves until SIGTERM or SIGINT and returns the exit status. Raises OperatorError."""
     listening = _listen(options)
     try:
-        uvloop.run(_serve(options, listening, occasions))
-    except StorageUnavailable as error:
-        raise StartupError(str(error), error.remedy or "see to the cause and start again") from error
-    except OperatorError as error:
-        raise StartupError(str(error), error.remedy) from error
+        uvloop.run(_serve(options, product, hooks, listening))
     finally:
         listening.close()
     return 0
@@ -94,7 +81,7 @@ def _listen(options: CompletedOptions) -> socket.socket:
     except OSError as error:
         listening.close()
         remedy = _LISTEN_REMEDIES.get(error.errno or 0, "give another --secure-port or --bind-address")
-        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror}", remedy) from None
+        raise OperatorError(f"cannot listen on {host}:{port}: {error.strerror}", remedy=remedy) from None
     return listening
 
 
@@ -108,17 +95,14 @@ def _tls(options: CompletedOptions) -> LiveTls:
         suites=options.serving.tls_cipher_suites,
         server_ca=options.server_ca_file,
     )
-    try:
-        return LiveTls(names)
-    except CertificateError as error:
-        raise StartupError(str(error), error.remedy) from None
+    return LiveTls(names)
 
 
-async def _serve(options: CompletedOptions, listening: socket.socket, occasions: LifecycleHooks) -> None:
+async def _serve(options: CompletedOptions, product: Product, hooks: LifecycleHooks, listening: socket.socket) -> None:
     trim_malloc()
     manager = service_manager.of_environment(os.environ)
-    async with _meanwhile(manager.keep_informed()), build(options) as server:
-        occasions.prepare()
+    async with _meanwhile(manager.keep_informed()), build(options, product) as server:
+        hooks.prepare()
         tls = _tls(options)
         update_authorities(server.trust, tls.loaded)
         http = HttpServer(
@@ -128,11 +112,11 @@ async def _serve(options: CompletedOptions, listening: socket.socket, occasions:
         tune_collector()
         async with (
             _meanwhile(run_full_collections()),
-            _kept_current(tls, server, occasions),
+            _kept_current(tls, server, hooks),
             _host_followed(options.host, server, tls),
             _token_file_followed(server),
         ):
-            await _until_stopped(options, server, http, on_ready=occasions.on_ready, manager=manager)
+            await _until_stopped(options, server, http, on_ready=hooks.on_ready, manager=manager)
 
 
 async def _until_stopped(
@@ -155,9 +139,9 @@ async def _until_stopped(
 
 
 @contextlib.asynccontextmanager
-async def _kept_current(tls: LiveTls, server: Server, occasions: LifecycleHooks) -> AsyncIterator[None]:
+async def _kept_current(tls: LiveTls, server: Server, hooks: LifecycleHooks) -> AsyncIterator[None]:
     """Follows the files of certificates meanwhile."""
-    work = keep_current(tls, renew=occasions.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
+    work = keep_current(tls, renew=hooks.renew, on_change=lambda loaded: update_authorities(server.trust, loaded))
     async with _meanwhile(work):
         yield
 

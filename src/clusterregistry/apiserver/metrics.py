@@ -135,6 +135,8 @@ class Measures:
 
     requests: RequestMetrics
     _: KW_ONLY
+    program: str
+    """The name of the program: what kube-apiserver has no name for begins with it."""
     objects: Mapping[str, Callable[[], int]]
     watches: Callable[[], int]
     audit: Counts | None = None

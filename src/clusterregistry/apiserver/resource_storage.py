@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
+from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
 from clusterregistry.apiserver.registry.store import Store
@@ -25,7 +27,6 @@ from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.object_bytes import presented
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
-from clusterregistry.registry import catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +40,25 @@ class ResourceStorage:
     """Of the storage version."""
 
 
-async def open_resources(options: CompletedOptions, stack: contextlib.AsyncExitStack) -> list[ResourceStorage]:
+async def open_resources(
+    options: CompletedOptions, product: Product, stack: contextlib.AsyncExitStack
+) -> list[ResourceStorage]:
     """All resources over one storage, whose history is shortened from now on; ``stack`` closes them.
 
     Raises StorageUnavailable.
     """
     backend = await open_storage(options)
     stack.push_async_callback(backend.close)
-    kept = [await _kept(resource, backend, stack) for resource in catalog.resources(options)]
+    kept = [await _kept(resource, backend, stack) for resource in served_resources(options, product)]
     if compaction := _compaction(options, backend):
         stack.push_async_callback(_cancel, asyncio.create_task(compaction))
     return kept
+
+
+def served_resources(options: CompletedOptions, product: Product) -> Sequence[Resource]:
+    """The product's kinds and the roles and bindings, which in aggregated mode are those of the host cluster."""
+    own = product.resources(options)
+    return own if options.host else (*own, cluster_role_binding_resource(), cluster_role_resource())
 
 
 def now() -> str:

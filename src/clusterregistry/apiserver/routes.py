@@ -26,7 +26,6 @@ from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
 from clusterregistry.apiserver.health import Health
 from clusterregistry.apiserver.http.response import Reply, Response
 from clusterregistry.apiserver.metrics import Measures
-from clusterregistry.apiserver.version_info import version_info
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
@@ -58,6 +57,7 @@ class Routes:
         discovery: Callable[[], Discovery],
         health: Health,
         measures: Measures,
+        version: Mapping[str, str],
         watch_settings: WatchSettings | None,
     ) -> None:
         self._scopes = scopes
@@ -66,6 +66,7 @@ class Routes:
         self._make_discovery = discovery
         self._health = health
         self._measures = measures
+        self._version = version
         self._watch_settings = watch_settings
 
     @cached_property
@@ -138,7 +139,7 @@ class Routes:
                 return json_response({"paths": self._paths()})
             case "/version":
                 # Indented and without a newline at the end, as kube-apiserver writes this one.
-                return Response(200, JSON, (orjson.dumps(version_info(), option=orjson.OPT_INDENT_2),))
+                return Response(200, JSON, (orjson.dumps(self._version, option=orjson.OPT_INDENT_2),))
             case "/metrics":
                 return Response(200, _METRICS_TYPE, (self._measures.rendered(),))
         return None

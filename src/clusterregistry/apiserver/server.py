@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clusterregistry import __version__
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver import auth, resource_storage
 from clusterregistry.apiserver.audit.settings import Counts
@@ -30,9 +29,10 @@ from clusterregistry.apiserver.filters import chain
 from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.rbac import escalation
-from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter
+from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWriter
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.resource import Definition
 from clusterregistry.apiserver.registry.strategy import Admission
@@ -40,7 +40,7 @@ from clusterregistry.apiserver.resource_storage import ResourceStorage, now
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes
 from clusterregistry.apiserver.storage.interface import Storage
-from clusterregistry.registry.cluster.credential_patterns import find_credential
+from clusterregistry.apiserver.version_info import version_info
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.audit.trail import Audit
@@ -83,34 +83,38 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def build(options: CompletedOptions) -> AsyncIterator[Server]:
+async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Server]:
     """A server over its storage, which is closed at the end. Raises StorageUnavailable and StartupProblem."""
     audit_counts = Counts()
     async with contextlib.AsyncExitStack() as stack:
         # First, so that it ends last and has everything in it.
-        audit = await _audit_log(options, audit_counts, stack)
-        served = await resource_storage.open_resources(options, stack)
+        audit = await _audit_log(options, product, audit_counts, stack)
+        served = await resource_storage.open_resources(options, product, stack)
         policy = Policy()
         if options.host is None:
-            await stack.enter_async_context(_kept_up(policy, served))
+            await stack.enter_async_context(_kept_up(policy, served, product))
             deciders = await auth.local_auth(options, policy, now=now, stack=stack)
         else:
             deciders = auth.host_auth(options.host, options, stack)
-        yield _assemble(options, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
+        yield _assemble(options, product, served, deciders, policy=policy, audit=audit, audit_counts=audit_counts)
 
 
-async def _audit_log(options: CompletedOptions, counts: Counts, stack: contextlib.AsyncExitStack) -> Audit | None:
+async def _audit_log(
+    options: CompletedOptions, product: Product, counts: Counts, stack: contextlib.AsyncExitStack
+) -> Audit | None:
     if options.audit_settings is None:
         return None
     # Only here, as with all that most servers do without: a start is little more than imports.
     from clusterregistry.apiserver.audit import backend  # noqa: PLC0415
 
     return await stack.enter_async_context(
-        backend.open_audit_log(options.audit_settings, counts, looks_secret=find_credential)
+        backend.open_audit_log(options.audit_settings, counts, looks_secret=product.credential_finder())
     )
 
 
-def _kept_up(policy: Policy, served: list[ResourceStorage]) -> contextlib.AbstractAsyncContextManager[None]:
+def _kept_up(
+    policy: Policy, served: list[ResourceStorage], product: Product
+) -> contextlib.AbstractAsyncContextManager[None]:
     """All that keeps the policy and the roles and bindings that it is made of."""
 
     def keeper(plural: str) -> ServerWriter:
@@ -119,11 +123,14 @@ def _kept_up(policy: Policy, served: list[ResourceStorage]) -> contextlib.Abstra
             store=one.store, field_manager=field_managers(one.resource, one.resource.versions[0], now=now)[""]
         )
 
-    return run_controllers(policy, roles=keeper(escalation.ROLES), bindings=keeper(escalation.BINDINGS))
+    defaults = Defaults(manager=product.name, resources=[one.resource for one in served])
+    roles, bindings = keeper(escalation.ROLES), keeper(escalation.BINDINGS)
+    return run_controllers(policy, roles=roles, bindings=bindings, defaults=defaults)
 
 
 def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     options: CompletedOptions,
+    product: Product,
     served: list[ResourceStorage],
     deciders: AuthComponents,
     *,
@@ -134,9 +141,11 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     authorizer, reviews = deciders.authorizer, deciders.reviews
     scopes = _scopes(served, _admissions(policy, authorizer, served[0].store.storage))
     review_scopes = _review_scopes(reviews)
+    definitions = [*(one.resource for one in served), *(review.definition for review in reviews)]
     request_metrics = RequestMetrics([*scopes, *review_scopes])
     measures = Measures(
         request_metrics,
+        program=product.name,
         audit=audit_counts,
         token_file=Reloads() if deciders.token_file is None else deciders.token_file.reloads,
         objects={one.resource.qualified_name: one.store.count for one in served},
@@ -147,14 +156,13 @@ def _assemble(  # noqa: PLR0913 - the parts of a server, half of them by keyword
     routes = Routes(
         scopes=scopes,
         reviews=review_scopes,
-        discovery=partial(
-            _discovery, options, [*(one.resource for one in served), *(review.definition for review in reviews)]
-        ),
+        discovery=partial(_discovery, options, product, definitions),
         health=Health(
             _checks(stopping, _storage_check(served), deciders.checks),
             remarks={STORED_OBJECTS: partial(_corrupt_keys, served)},
         ),
         measures=measures,
+        version=version_info(product),
         watch_settings=_watch_settings(options, request_metrics),
     )
     handler = chain.build(
@@ -225,7 +233,7 @@ def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], Revi
     }
 
 
-def _discovery(options: CompletedOptions, definitions: Sequence[Definition]) -> Discovery:
+def _discovery(options: CompletedOptions, product: Product, definitions: Sequence[Definition]) -> Discovery:
     """Called when somebody asks for it."""
     from clusterregistry.apiserver.discovery.endpoints import Discovery  # noqa: PLC0415
     from clusterregistry.apiserver.discovery.operations import Served  # noqa: PLC0415 - a start does not wait for it
@@ -233,8 +241,8 @@ def _discovery(options: CompletedOptions, definitions: Sequence[Definition]) -> 
     return Discovery(
         Served(resources=definitions, enable_watch=options.features.enable_watch),
         server_address=options.server_url.removeprefix("https://"),
-        title="Cluster registry",
-        version=__version__,
+        title=product.title,
+        version=product.version,
     )
 
 

@@ -1,19 +1,19 @@
 """``/version``: which server this is.
 
 kubectl compares ``major`` and ``minor`` with its own, so they name the Kubernetes API level that this
-server behaves like; ``gitVersion`` carries our own version behind it.
+server behaves like; ``gitVersion`` carries the name and the version of the product behind it.
 """
 
 from __future__ import annotations
 
 import platform
 
-from clusterregistry import __version__
+from clusterregistry.apiserver.product import Product
 
 _MAJOR, _MINOR = "1", "36"
 
 
-def version_info() -> dict[str, str]:
+def version_info(product: Product) -> dict[str, str]:
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "major": _MAJOR,
@@ -22,7 +22,7 @@ def version_info() -> dict[str, str]:
         "emulationMinor": _MINOR,
         "minCompatibilityMajor": _MAJOR,
         "minCompatibilityMinor": str(int(_MINOR) - 1),
-        "gitVersion": f"v{_MAJOR}.{_MINOR}.0+clusterregistry.{__version__}",
+        "gitVersion": f"v{_MAJOR}.{_MINOR}.0+{product.name}.{product.version}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "",

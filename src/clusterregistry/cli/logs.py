@@ -9,7 +9,7 @@ import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.options.general import GeneralOptions
+from clusterregistry.cli.options.general import GeneralOptions
 
 if TYPE_CHECKING:
     from types import TracebackType

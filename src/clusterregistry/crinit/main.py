@@ -8,13 +8,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status, version
 from clusterregistry.cli.console import complain, indented, say
+from clusterregistry.cli.options.problems import OptionsError, Problem
+from clusterregistry.cli.program import guard, report_failure
 from clusterregistry.crinit import flags, help_texts, settings_from_flags
 from clusterregistry.crinit.commands import delete, dry_run, init, status
 from clusterregistry.crinit.commands.progress import Progress
 from clusterregistry.crinit.commands.session import Request, Session
-from clusterregistry.crinit.errors import CrinitError, NotReady, UsageError
+from clusterregistry.crinit.errors import NotReady
 from clusterregistry.crinit.settings import DEFAULT_NAMESPACE, Mode
 
 _HELP = frozenset({"-h", "--help", "-help", "help", help_texts.EVERYTHING})
@@ -23,21 +26,10 @@ _HELP = frozenset({"-h", "--help", "-help", "help", help_texts.EVERYTHING})
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs one command and answers the exit status. Never raises, and shows no traceback."""
     try:
-        return _dispatch(arguments, environ)
-    except UsageError as error:
-        count = len(error.problems)
-        complain(f"crinit: {count} problem{'s' if count > 1 else ''} with the command line:", *indented(error.problems))
-        complain("See: crinit --help")
-        return exit_status.USAGE
-    except CrinitError as error:
-        complain(f"crinit: {error}", f"What to do: {error.remedy}")
-        return exit_status.STARTUP
+        return guard("crinit", lambda: _dispatch(arguments, environ))
     except KeyboardInterrupt:
-        complain("crinit: interrupted; the same command goes on from here, `crinit ... delete NAME` cleans up")
-        return exit_status.STARTUP
-    except Exception as error:  # noqa: BLE001 - no mistake of ours shows a traceback to a user
-        complain(f"crinit: unexpected {type(error).__name__}: {error}", "What to do: this is a fault of ours; tell us.")
-        return exit_status.STARTUP
+        remedy = "run the same command again to continue, or remove what was made with `crinit ... delete NAME`"
+        return report_failure("crinit", OperatorError("interrupted", remedy=remedy))
 
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -59,7 +51,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, Request]:
-    """Raises UsageError with all that is wrong."""
+    """Raises OptionsError with all that is wrong."""
     reading = flags.read(arguments)
     problems = list(reading.problems)
     mode, command, name, *more = [*reading.words, "", "", ""]
@@ -76,7 +68,7 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
         problems += settings_from_flags.mistakes(Mode(mode), name, reading.given) if name else []
     problems += [f'unexpected argument "{word}"' for word in more if word]
     if problems:
-        raise UsageError(problems)
+        raise OptionsError([Problem("", each) for each in problems])
     return command, _made(Mode(mode), name, reading.given, environ)
 
 
@@ -109,9 +101,7 @@ def _applied(request: Request, work: Callable[[Session], None]) -> int:
     session = request.session(_progress())
     try:
         work(session)
-    except UsageError:
-        raise
-    except CrinitError as error:
+    except OperatorError as error:
         _explain(session, error)
         return exit_status.STARTUP
     say(f"Ready. Try: kubectl get clusters --context {session.name}")
@@ -132,7 +122,7 @@ def _progress() -> Progress:
     return Progress(say, announce=announce)
 
 
-def _explain(session: Session, error: CrinitError) -> None:
+def _explain(session: Session, error: OperatorError) -> None:
     """What was made, why it failed, how to clean up."""
     complain(f"crinit: {error}")
     if isinstance(error, NotReady) and error.evidence:

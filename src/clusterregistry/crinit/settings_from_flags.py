@@ -11,7 +11,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from clusterregistry.apiserver.webhooks import tls
-from clusterregistry.crinit.errors import UsageError
+from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.crinit.flags import BY_NAME
 from clusterregistry.crinit.settings import (
     LONGEST_NAME,
@@ -57,11 +57,11 @@ class Choices:
 
     def finish(self) -> None:
         if self.problems:
-            raise UsageError(self.problems)
+            raise OptionsError([Problem("", each) for each in self.problems])
 
 
 def settings(mode: Mode, name: str, given: Mapping[str, str]) -> Settings:
-    """What these flags ask for. Raises UsageError."""
+    """What these flags ask for. Raises OptionsError."""
     choices = Choices(given)
     chosen = _chosen(choices, mode, name)
     choices.problems += _disagreements(chosen)
@@ -130,7 +130,7 @@ def _disagreements(chosen: Settings) -> list[str]:
 
 
 def seconds(given: Mapping[str, str]) -> float:
-    """--timeout. Raises UsageError."""
+    """--timeout. Raises OptionsError."""
     choices = Choices(given)
     found = choices.parsed("timeout", _duration, 0.0)
     choices.finish()
@@ -138,7 +138,7 @@ def seconds(given: Mapping[str, str]) -> float:
 
 
 def truth(given: Mapping[str, str], name: str) -> bool:
-    """A boolean flag. Raises UsageError."""
+    """A boolean flag. Raises OptionsError."""
     choices = Choices(given)
     found = choices.flag(name)
     choices.finish()

@@ -16,6 +16,7 @@ from clusterregistry.apimachinery.fieldmanager.errors import ApplyError, Conflic
 from clusterregistry.apimachinery.fieldmanager.field_set import (
     Fields,
     below,
+    compile_reconcile,
     difference,
     intersection,
     is_atomic,
@@ -25,10 +26,9 @@ from clusterregistry.apimachinery.fieldmanager.field_set import (
     union,
     with_structs,
 )
-from clusterregistry.apimachinery.fieldmanager.list_items import identified
 from clusterregistry.apimachinery.fieldmanager.managed_fields import MOST_UPDATERS
 from clusterregistry.apimachinery.fieldmanager.merge import is_settled, settled
-from clusterregistry.apimachinery.fieldmanager.reconcile_schema import compile_reconcile
+from clusterregistry.apimachinery.fieldmanager.path_element import identified
 from clusterregistry.apimachinery.fieldmanager.to_field_set import to_field_set
 from clusterregistry.apimachinery.fieldmanager.validate import compile_plainness, problems_text
 from clusterregistry.apimachinery.patch import merge_patch

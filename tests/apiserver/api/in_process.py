@@ -18,10 +18,11 @@ from clusterregistry.apiserver import server as app
 from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.http import response
 from clusterregistry.apiserver.http.response import resolve
-from clusterregistry.apiserver.options import load
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.interface import Storage
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.clients import PATIENCE, TOKENS, Answer, Client, Watch
+from tests.product import load
 
 T = TypeVar("T")
 Pieces = queue.SimpleQueue[bytes | None]
@@ -79,7 +80,7 @@ class InProcess:
         async def building() -> Any:
             async with contextlib.AsyncExitStack() as stack:
                 with mock.patch.object(resource_storage, "Store", self._made_store):
-                    server = await stack.enter_async_context(app.build(self._options))
+                    server = await stack.enter_async_context(app.build(self._options, PRODUCT))
                 yield server
 
         return building()

@@ -48,7 +48,7 @@ def prepared(client: Client) -> Any:
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_nothing_is_stored_and_nothing_is_told(client: Client, verb: str) -> None:
+def test_nothing_is_stored_and_no_event_is_sent(client: Client, verb: str) -> None:
     before = prepared(client)
     with client.watch(CLUSTERS, resourceVersion=before["metadata"]["resourceVersion"]) as watch:
         answer = WRITES[verb](client, dryRun="All")
@@ -65,12 +65,12 @@ def test_the_real_thing_does_store(client: Client, verb: str) -> None:
     assert client.get(CLUSTERS).expect(200)["items"] != before["items"]
 
 
-@pytest.mark.parametrize("verb", WRITES)
-@pytest.mark.parametrize("value", ["Some", "all", "true", "All,All", ""])
-def test_another_value_is_refused_and_nothing_is_written(client: Client, verb: str, value: str) -> None:
+def test_another_value_is_refused_and_nothing_is_written(client: Client) -> None:
     before = prepared(client)
-    refused = WRITES[verb](client, dryRun=value).refused(422, "Invalid")
-    assert [cause["field"] for cause in refused["details"]["causes"]] == ["dryRun"]
+    for write in WRITES.values():
+        for value in ("Some", "all", "true", "All,All", ""):
+            refused = write(client, dryRun=value).refused(422, "Invalid")
+            assert [cause["field"] for cause in refused["details"]["causes"]] == ["dryRun"]
     assert client.get(CLUSTERS).expect(200) == before
 
 

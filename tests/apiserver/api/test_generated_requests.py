@@ -22,10 +22,11 @@ from schemathesis.core.transport import Response
 
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
 from clusterregistry.apiserver.discovery.operations import Served
-from clusterregistry.apiserver.options import load
-from clusterregistry.registry import catalog
+from clusterregistry.apiserver.resource_storage import served_resources
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, cluster, path_of
+from tests.product import load
 
 CHECKS = [
     not_a_server_error,
@@ -38,7 +39,7 @@ EXAMPLES = 25
 
 def loaded() -> Any:
     options = load(["--data-dir", str(Path("nowhere").absolute())], {})
-    served = Served(resources=catalog.resources(options), enable_watch=True)
+    served = Served(resources=served_resources(options, PRODUCT), enable_watch=True)
     document = OpenAPIV3(served, title="Cluster registry", version="v0").document(f"apis/{GROUP_VERSION}")
     assert document is not None
     return schemathesis.openapi.from_dict(json.loads(document.body))

@@ -1,4 +1,4 @@
-"""Methods and paths that are not quite the usual ones."""
+"""Unusual methods and paths: every case runs over TLS too, as the HTTP server parses them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import pytest
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.objects import BASE, CLUSTERS, cluster, names, path_of
 
+pytestmark = pytest.mark.wire
+
 
 @pytest.fixture(autouse=True)
 def _one_cluster(client: Client) -> None:
     client.post(CLUSTERS, cluster("a")).expect(201)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
+def test_head_is_get_without_the_body(client: Client) -> None:
+    for path, status in (
         (CLUSTERS, 200),
         (path_of("a"), 200),
         (path_of("a") + "/status", 200),
@@ -25,19 +26,16 @@ def _one_cluster(client: Client) -> None:
         ("/version", 200),
         ("/apis", 200),
         ("/nothing", 404),
-    ],
-)
-def test_head_is_get_without_the_body(client: Client, path: str, status: int) -> None:
-    head, get = client.request("HEAD", path), client.request("GET", path)
-    assert (head.status, head.body) == (status, b"")
-    assert get.status == status
-    for name in ("Content-Type", "Content-Length"):
-        assert head.header(name) == get.header(name)
+    ):
+        head, get = client.request("HEAD", path), client.request("GET", path)
+        assert (head.status, head.body, get.status) == (status, b"", status)
+        for name in ("Content-Type", "Content-Length"):
+            assert head.header(name) == get.header(name)
 
 
-@pytest.mark.parametrize("path", [CLUSTERS + "/", path_of("a") + "/", path_of("a") + "/status/"])
-def test_a_slash_at_the_end_changes_nothing(client: Client, path: str) -> None:
-    assert client.get(path).expect(200) == client.get(path.rstrip("/")).expect(200)
+def test_a_slash_at_the_end_changes_nothing(client: Client) -> None:
+    for path in (CLUSTERS, path_of("a"), path_of("a") + "/status"):
+        assert client.get(path + "/").expect(200) == client.get(path).expect(200)
 
 
 def test_a_slash_at_the_end_of_a_write(client: Client) -> None:
@@ -48,9 +46,9 @@ def test_a_slash_at_the_end_of_a_write(client: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["FOO", "BREW", "OPTIONS", "TRACE", "PROPFIND", "get", "X-Y"])
-@pytest.mark.parametrize("path", [CLUSTERS, path_of("a"), path_of("a") + "/status"])
-def test_an_unknown_method_is_not_allowed(client: Client, method: str, path: str) -> None:
-    client.request(method, path).refused(405, "MethodNotAllowed")
+def test_an_unknown_method_is_not_allowed(client: Client, method: str) -> None:
+    for path in (CLUSTERS, path_of("a"), path_of("a") + "/status"):
+        client.request(method, path).refused(405, "MethodNotAllowed")
     assert names(client.get(CLUSTERS).expect(200)) == ["a"]
 
 
@@ -73,26 +71,25 @@ def test_a_method_that_the_status_does_not_have(client: Client, method: str, ver
         f"{BASE}/watch",
     ],
 )
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-def test_a_path_that_there_is_not_is_a_plain_404(client: Client, path: str, method: str) -> None:
-    answer = client.request(method, path, body=None if method == "GET" else {})
-    assert (answer.status, answer.body) == (404, b"404 page not found\n")
-    assert (answer.header("Content-Type") or "").startswith("text/plain")
+def test_an_unknown_path_is_a_plain_404(client: Client, path: str) -> None:
+    for answer in (client.get(path), client.post(path, {}), client.put(path, {}), client.delete(path, {})):
+        assert (answer.status, answer.body) == (404, b"404 page not found\n")
+        assert (answer.header("Content-Type") or "").startswith("text/plain")
 
 
 def test_a_name_in_the_path_may_be_percent_encoded(client: Client) -> None:
     assert client.get(f"{CLUSTERS}/%61").expect(200)["metadata"]["name"] == "a"
 
 
-@pytest.mark.parametrize("name", ["%00", "%20", "A", "a%0d%0ab", "%ff", "%F0%9F%90%B3", "x" * 300])
-def test_a_name_that_no_object_has_is_not_found(client: Client, name: str) -> None:
-    client.get(f"{CLUSTERS}/{name}").refused(404, "NotFound")
+def test_a_name_that_no_object_has_is_not_found(client: Client) -> None:
+    for name in ("%00", "%20", "A", "a%0d%0ab", "%ff", "%F0%9F%90%B3", "x" * 300):
+        client.get(f"{CLUSTERS}/{name}").refused(404, "NotFound")
 
 
-@pytest.mark.parametrize("name", [".", "..", "%2e%2e", "a%25b"])
-def test_a_name_that_no_path_can_have_is_refused(client: Client, name: str) -> None:
-    refused = client.get(f"{CLUSTERS}/{name}").refused(400, "BadRequest")
-    assert refused["message"].startswith("Name parameter invalid: ")
+def test_a_name_that_is_no_path_segment_is_refused(client: Client) -> None:
+    for name in (".", "..", "%2e%2e", "a%25b"):
+        refused = client.get(f"{CLUSTERS}/{name}").refused(400, "BadRequest")
+        assert refused["message"].startswith("Name parameter invalid: ")
 
 
 def test_unknown_parameters_do_no_harm(client: Client) -> None:
@@ -102,7 +99,7 @@ def test_unknown_parameters_do_no_harm(client: Client) -> None:
 
 def test_timeouts_of_ordinary_requests_are_accepted(client: Client) -> None:
     client.get(CLUSTERS, timeout="30s", timeoutSeconds=3).expect(200)
-    client.put(path_of("a"), cluster("a", "gce"), timeout="10s", fieldManager="somebody").expect(200)
+    client.put(path_of("a"), cluster("a", "gce"), timeout="10s", fieldManager="tests").expect(200)
 
 
 @pytest.mark.parametrize(("manager", "status"), [("x" * 128, 200), ("x" * 129, 422), ("a\u0007b", 422), ("ö", 200)])

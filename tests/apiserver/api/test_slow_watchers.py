@@ -1,4 +1,4 @@
-"""Who does not read is ended; who does is not kept waiting."""
+"""A watcher that does not read is ended, and does not delay the others."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_watcher_that_catches_up_in_time_misses_nothing(local: InProcessClient
     assert found == [f"n{index:02}" for index in range(30)]
 
 
-def test_one_who_was_ended_can_resume_where_it_stopped(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_that_was_ended_can_resume(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "FRAMES_LIMIT", 3)
     start = version(local)
     with stalled(local) as slow:
@@ -81,7 +81,7 @@ def test_one_who_was_ended_can_resume_where_it_stopped(local: InProcessClient, m
     assert found == [f"n{index}" for index in range(10)]
 
 
-def test_what_a_watcher_does_not_select_does_not_count_against_it(
+def test_events_outside_of_a_selection_do_not_count_against_the_limit(
     local: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "FRAMES_LIMIT", 3)

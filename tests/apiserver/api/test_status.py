@@ -1,4 +1,4 @@
-"""The status is written through ``/status``, and nothing else is."""
+"""The subresource ``/status`` writes the status and nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_put_without_a_status_removes_it(client: Client) -> None:
     assert "status" not in client.get(path_of("a")).expect(200)
 
 
-def test_all_else_stays_as_it_was(client: Client) -> None:
+def test_everything_but_the_status_is_kept(client: Client) -> None:
     before = client.get(path_of("a")).expect(200)
     sent = cluster("a", "gce", labels={"y": "2"}, annotations={"z": "3"}, finalizers=["example.com/x"])
     changed = client.put(STATUS, {**sent, "status": {"nodes": {"total": 1}}}).expect(200)
@@ -138,7 +138,7 @@ def test_a_wrong_status_is_invalid_and_changes_nothing(client: Client, status: A
     assert client.get(path_of("a")).expect(200) == before
 
 
-def test_a_wrong_spec_does_not_matter_here(client: Client) -> None:
+def test_an_invalid_spec_is_ignored(client: Client) -> None:
     sent = {**cluster("a"), "spec": {"clusterID": 5, "kubernetesApiEndpoints": []}, "status": {"nodes": {"total": 1}}}
     assert client.put(STATUS, sent).expect(200)["status"] == {"nodes": {"total": 1}}
 
@@ -157,13 +157,13 @@ def test_the_name_must_be_that_of_the_path(client: Client) -> None:
     client.put(STATUS, {**cluster("b"), "status": {}}).refused(400, "BadRequest")
 
 
-@pytest.mark.parametrize("value", ["1", "1.5", "10Gi", "100m", 3, 0])
-def test_quantities_may_be_numbers_or_text(client: Client, value: str | int) -> None:
-    changed = client.patch(STATUS, {"status": {"capacity": {"cpu": value}}}).expect(200)
-    assert changed["status"]["capacity"] == {"cpu": value}
+def test_quantities_may_be_numbers_or_text(client: Client) -> None:
+    for value in ("1", "1.5", "10Gi", "100m", 3, 0):
+        changed = client.patch(STATUS, {"status": {"capacity": {"cpu": value}}}).expect(200)
+        assert changed["status"]["capacity"] == {"cpu": value}
 
 
-@pytest.mark.parametrize("path", ["/scale", "/nothing"])
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "POST"])
-def test_there_is_no_other_subresource(client: Client, path: str, method: str) -> None:
-    client.request(method, path_of("a") + path, body=cluster("a")).refused(404, "NotFound")
+def test_there_is_no_other_subresource(client: Client) -> None:
+    for path in ("/scale", "/nothing"):
+        for method in ("GET", "PUT", "PATCH", "DELETE", "POST"):
+            client.request(method, path_of("a") + path, body=cluster("a")).refused(404, "NotFound")

@@ -192,7 +192,7 @@ async def test_too_many_questions_are_not_asked(hook: Hook, monkeypatch: pytest.
 async def test_the_memory_is_bounded_and_refusals_do_not_push_out_rights(
     hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(webhook, "MAX_CACHED", 8)
     authorizer = made(hook)
     allowed = await decided(authorizer, get())
     for number in range(20):

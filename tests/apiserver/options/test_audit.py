@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.audit.settings import AuditSettings, Rotation
-from clusterregistry.apiserver.options import OptionsError, load
+from clusterregistry.apiserver.options import OptionsError
+from tests.product import load
 
 
 @pytest.fixture

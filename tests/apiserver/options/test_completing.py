@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import CompletedOptions, OptionsError, load
+from clusterregistry.apiserver.options import CompletedOptions, OptionsError
+from tests.product import load
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         '"maybe" is not one of',
         "file is not a directory",
         "--profiling is not supported yet",
-        "--kubeconfig: is only for `clusterregistry aggregated`",
+        "--kubeconfig: is only for `aggregated`",
     ):
         assert expected in text
 

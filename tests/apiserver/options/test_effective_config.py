@@ -11,9 +11,9 @@ import yaml
 
 from clusterregistry.apiserver.options import Options, effective_config, scope
 from clusterregistry.apiserver.options.host_cluster import DEFAULTS
-from clusterregistry.apiserver.options.resolution import resolve
 from clusterregistry.cli.options.value_types import DURATION
 from clusterregistry.registry.main import main
+from tests.product import OPTIONS, resolve
 
 Output = pytest.CaptureFixture[str]
 
@@ -113,7 +113,7 @@ def test_every_option_of_the_command_is_printed(tmp_path: Path, capsys: Output) 
     (tmp_path / "kubeconfig").write_text("{}")
     for command, flags in (("standalone", []), ("aggregated", [f"--kubeconfig={tmp_path / 'kubeconfig'}"])):
         text = printed(capsys, command, *flags)
-        for options in scope.by_group(aggregated=command == "aggregated").values():
+        for options in scope.by_group(OPTIONS, aggregated=command == "aggregated").values():
             for option in options:
                 assert option.flag == "config" or line(text, option.flag)
 

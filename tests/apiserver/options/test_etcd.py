@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import OptionsError, load
-from clusterregistry.apiserver.storage.etcd.settings import DEFAULT_PREFIX, EtcdSettings
+from clusterregistry.apiserver.options import OptionsError
+from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
+from tests.product import ETCD_PREFIX, load
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_without_servers_there_is_no_etcd(environ: dict[str, str], arguments: li
 @pytest.mark.parametrize("more", [[], ["--storage-backend=etcd3"]])
 def test_servers_are_enough(environ: dict[str, str], more: list[str]) -> None:
     completed = load(["--etcd-servers=http://10.0.0.1:2379,10.0.0.2:2379", *more], environ)
-    assert completed.etcd == EtcdSettings(endpoints=("10.0.0.1:2379", "10.0.0.2:2379"), prefix=DEFAULT_PREFIX)
+    assert completed.etcd == EtcdSettings(endpoints=("10.0.0.1:2379", "10.0.0.2:2379"), prefix=ETCD_PREFIX)
 
 
 def test_everything_that_can_be_said_about_etcd(environ: dict[str, str], tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.hostcluster.in_cluster import InCluster
-from clusterregistry.apiserver.options import CompletedOptions, OptionsError, load
+from clusterregistry.apiserver.options import CompletedOptions, OptionsError
 from clusterregistry.apiserver.options.host_cluster import HostCluster
-from clusterregistry.registry import catalog
+from clusterregistry.apiserver.resource_storage import served_resources
+from clusterregistry.registry.product import PRODUCT
+from tests.product import load
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -110,11 +112,11 @@ def test_what_is_left_to_the_host_cluster_is_refused(tmp_path: Path, file: Path)
 
 @pytest.mark.parametrize("flag", ["--kubeconfig=/x", "--authentication-skip-lookup"])
 def test_a_server_on_its_own_has_no_host_cluster(tmp_path: Path, flag: str) -> None:
-    with pytest.raises(OptionsError, match="only for `clusterregistry aggregated`"):
+    with pytest.raises(OptionsError, match="only for `aggregated`"):
         load([flag], {"HOME": str(tmp_path)})
 
 
 def test_only_the_registrys_own_kinds_are_served(tmp_path: Path) -> None:
-    assert {each.group for each in catalog.resources(aggregated(tmp_path))} == {"clusterregistry.k8s.io"}
-    alone = {each.group for each in catalog.resources(load([], {"HOME": str(tmp_path)}))}
+    assert {each.group for each in served_resources(aggregated(tmp_path), PRODUCT)} == {"clusterregistry.k8s.io"}
+    alone = {each.group for each in served_resources(load([], {"HOME": str(tmp_path)}), PRODUCT)}
     assert alone == {"clusterregistry.k8s.io", "rbac.authorization.k8s.io"}

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
-from clusterregistry.apiserver.options import OptionsError, load, oidc
+from clusterregistry.apiserver.options import OptionsError, oidc
+from tests.product import load
 
 ISSUER = "--oidc-issuer-url=https://login.example.com"
 CLIENT = "--oidc-client-id=registry"

@@ -3,18 +3,18 @@ from __future__ import annotations
 import pytest
 
 from clusterregistry.apiserver.options import flags
-from clusterregistry.apiserver.options.groups import BY_FLAG
 from clusterregistry.apiserver.options.unsupported import PLANNED
+from tests.product import OPTIONS
 
 
 def given(*arguments: str) -> dict[str, str]:
-    reading = flags.read(arguments)
+    reading = flags.read(arguments, OPTIONS)
     assert reading.problems == []
     return {each.flag: each.text for each in reading.given}
 
 
 def problems(*arguments: str) -> list[str]:
-    return [str(problem) for problem in flags.read(arguments).problems]
+    return [str(problem) for problem in flags.read(arguments, OPTIONS).problems]
 
 
 def test_a_value_follows_an_equals_sign_or_a_space() -> None:
@@ -71,7 +71,7 @@ def test_an_unknown_flag_and_its_value_are_one_mistake(arguments: list[str]) -> 
 
 
 def test_the_flag_after_an_unknown_one_is_read_as_ever() -> None:
-    reading = flags.read(["--zzz", "--secure-port=1"])
+    reading = flags.read(["--zzz", "--secure-port=1"], OPTIONS)
     assert [each.text for each in reading.given] == ["1"]
 
 
@@ -84,7 +84,7 @@ def test_a_promised_flag_is_refused_by_name_however_it_is_written(flag: str) -> 
 
 
 def test_a_flag_works_or_is_promised_but_not_both() -> None:
-    assert not set(BY_FLAG) & set(PLANNED)
+    assert not set(OPTIONS.by_flag) & set(PLANNED)
 
 
 def test_a_double_dash_ends_the_flags() -> None:

@@ -4,20 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import OptionsError, load, scope
-from clusterregistry.apiserver.options.groups import BY_FLAG
+from clusterregistry.apiserver.options import OptionsError, scope
+from tests.product import OPTIONS, load
 
 TAKEN = {
-    mode: {each.flag for group in scope.by_group(aggregated=mode).values() for each in group} for mode in (False, True)
+    mode: {each.flag for group in scope.by_group(OPTIONS, aggregated=mode).values() for each in group}
+    for mode in (False, True)
 }
 SAMPLES = {"BOOL": "false", "NUMBER": "7", "DURATION": "7s", "A,B,...": "a", "NAME=VALUE": "a=b"}
 
 
 def refused(flag: str, tmp_path: Path, *, aggregated: bool) -> bool:
     """Whether a command says of a flag that it is not for it, whatever else is wrong."""
-    kind = BY_FLAG[flag].details.kind
+    kind = OPTIONS.by_flag[flag].details.kind
     text = kind.metavar.rpartition("|")[2] if "|" in kind.metavar else SAMPLES.get(kind.metavar, "x")
-    if kind.show(BY_FLAG[flag].default) == text:
+    if kind.show(OPTIONS.by_flag[flag].default) == text:
         text = "true"
     host = [f"--kubeconfig={tmp_path / 'kubeconfig'}"] if aggregated and flag != "kubeconfig" else []
     (tmp_path / "kubeconfig").write_text("{}")
@@ -28,7 +29,9 @@ def refused(flag: str, tmp_path: Path, *, aggregated: bool) -> bool:
     return False
 
 
-@pytest.mark.parametrize("flag", sorted(flag for flag, each in BY_FLAG.items() if each.details.kind.metavar != "v1"))
+@pytest.mark.parametrize(
+    "flag", sorted(flag for flag, each in OPTIONS.by_flag.items() if each.details.kind.metavar != "v1")
+)
 def test_a_command_has_the_flags_that_it_does_not_refuse(flag: str, tmp_path: Path) -> None:
     for aggregated, taken in TAKEN.items():
         assert (flag not in taken) == refused(flag, tmp_path, aggregated=aggregated)

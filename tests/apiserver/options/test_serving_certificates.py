@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apimachinery import certificates
-from clusterregistry.apiserver.options import CompletedOptions, OptionsError, checks, load
+from clusterregistry.apiserver.options import CompletedOptions, OptionsError, checks
+from tests.product import load
 
 
 @pytest.fixture
@@ -136,4 +137,4 @@ def test_an_administrator_is_no_matter_of_aggregated_mode(files: Path) -> None:
     assert not loaded(files, *flags, aggregated=True).generate_admin
     assert not loaded(files, *flags, "--generate-admin=false", aggregated=True).generate_admin
     (problem,) = problems(files, *flags, "--generate-admin", aggregated=True)
-    assert "--generate-admin: is only for `clusterregistry standalone`" in problem
+    assert "--generate-admin: is only for `standalone`" in problem

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from clusterregistry.apiserver.options import config_file, environment
-from clusterregistry.apiserver.options.groups import BY_FLAG, Options
-from clusterregistry.apiserver.options.resolution import resolve
+from clusterregistry.apiserver.options.groups import Options
+from tests.product import OPTIONS, resolve
 
 
 def options(arguments: list[str], environ: dict[str, str] | None = None) -> Options:
@@ -26,7 +26,7 @@ def config(tmp_path: Path, text: str) -> str:
 
 
 def test_without_anything_the_defaults_count() -> None:
-    assert options([]) == Options()
+    assert options([]) == OPTIONS.options({})
     assert options([]).serving.secure_port == 8443
 
 
@@ -49,10 +49,10 @@ def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
     assert options([], {"CLUSTERREGISTRY_CONFIG": path}).serving.secure_port == 1
 
 
-@pytest.mark.parametrize("flag", sorted(BY_FLAG))
+@pytest.mark.parametrize("flag", sorted(OPTIONS.by_flag))
 def test_every_option_has_a_variable(flag: str) -> None:
     variable = "CLUSTERREGISTRY_" + flag.upper().replace("-", "_")
-    reading = environment.read({variable: "x"})
+    reading = environment.read({variable: "x"}, OPTIONS)
     assert [(each.flag, each.where) for each in reading.given] == [(flag, variable)]
 
 
@@ -84,7 +84,7 @@ def test_variables_that_kubernetes_makes_for_a_service_are_no_options() -> None:
         "CLUSTERREGISTRY_API_SERVICE_HOST": "10.0.0.1",
         "CLUSTERREGISTRY_API_PORT": "tcp://10.0.0.1:443",
     }
-    assert options([], environ) == Options()
+    assert options([], environ) == OPTIONS.options({})
 
 
 def test_a_file_has_the_names_of_flags_and_any_kind_of_value(tmp_path: Path) -> None:

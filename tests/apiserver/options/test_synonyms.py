@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from clusterregistry.apiserver.options import environment, flags, synonyms
-from clusterregistry.apiserver.options.groups import BY_FLAG
 from clusterregistry.apiserver.options.unsupported import PLANNED
 from clusterregistry.cli.options.problems import nearest
+from tests.product import OPTIONS
 
 
 def problem(*arguments: str) -> str:
-    (found,) = flags.read(arguments).problems
+    (found,) = flags.read(arguments, OPTIONS).problems
     return str(found)
 
 
@@ -81,8 +81,8 @@ def test_the_flag_that_was_meant_is_named(typed: str, flag: str) -> None:
         ("--insecure-port", "there is no port without TLS"),
         ("--audit-webhook-config-file", "--audit-log-path"),
         ("--log-file", "standard error"),
-        ("--version", "clusterregistry version"),
-        ("-V", "clusterregistry version"),
+        ("--version", "ask `version`"),
+        ("-V", "ask `version`"),
         ("--service-cluster-ip-range", "leave it out"),
     ],
 )
@@ -94,7 +94,7 @@ def test_what_no_flag_is_for_has_its_advice(typed: str, advice: str) -> None:
 
 @pytest.mark.parametrize("typed", ["audit-webhook-config-file", "log-format", "etcd-cacert", "root-dir", "name"])
 def test_options_that_only_share_words_are_not_near(typed: str) -> None:
-    assert nearest(typed, set(BY_FLAG) - {"logging-format"}) == ""
+    assert nearest(typed, set(OPTIONS.by_flag) - {"logging-format"}) == ""
 
 
 @pytest.mark.parametrize(("typed", "near"), [("backpu", "backup"), ("stat", "stats"), ("rbac", "RBAC"), ("x" * 99, "")])
@@ -103,12 +103,12 @@ def test_words_are_near_with_a_mistake_or_two(typed: str, near: str) -> None:
 
 
 def test_every_synonym_leads_to_a_flag_and_is_none() -> None:
-    known = {*BY_FLAG, *PLANNED, *flags.COMMAND_LINE_ONLY}
+    known = {*OPTIONS.by_flag, *PLANNED, *flags.COMMAND_LINE_ONLY}
     assert set(synonyms.SYNONYMS.values()) <= known
     assert not known & {*synonyms.SYNONYMS, *synonyms.ADVICE}
     assert not set(synonyms.SYNONYMS) & set(synonyms.ADVICE)
 
 
 def test_a_variable_gets_the_same_hint_in_its_own_spelling() -> None:
-    (found,) = environment.read({"CLUSTERREGISTRY_DATADIR": "x"}).problems
+    (found,) = environment.read({"CLUSTERREGISTRY_DATADIR": "x"}, OPTIONS).problems
     assert str(found).endswith("(did you mean CLUSTERREGISTRY_DATA_DIR?)")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apiserver.options.groups import BY_FLAG
 from clusterregistry.cli.options.value_types import BOOLEAN, DURATION, INTEGER, WORDS, choice, shown_duration
+from tests.product import OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_a_choice_names_what_may_be_chosen_and_what_comes_later() -> None:
         kind.parse("etcd3")
 
 
-@given(st.sampled_from(sorted(BY_FLAG)), st.text())
+@given(st.sampled_from(sorted(OPTIONS.by_flag)), st.text())
 def test_no_text_raises_anything_but_a_value_error(flag: str, text: str) -> None:
     try:
-        BY_FLAG[flag].details.kind.parse(text)
+        OPTIONS.by_flag[flag].details.kind.parse(text)
     except ValueError as error:
         assert str(error)  # noqa: PT017 - either outcome is fine, another exception is not
 
 
-@pytest.mark.parametrize("flag", sorted(BY_FLAG))
+@pytest.mark.parametrize("flag", sorted(OPTIONS.by_flag))
 def test_the_default_of_every_option_can_be_shown(flag: str) -> None:
-    option = BY_FLAG[flag]
+    option = OPTIONS.by_flag[flag]
     assert option.default_text or option.details.default_shown

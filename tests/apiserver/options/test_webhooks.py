@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options import OptionsError, load
+from clusterregistry.apiserver.options import OptionsError
+from tests.product import load
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apiserver.options.resolution import resolve
+from tests.product import resolve
 
 
 def problem(tmp_path: Path, text: str) -> str:

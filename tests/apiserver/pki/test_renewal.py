@@ -8,7 +8,7 @@ from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.provision import ProvisionResult
 from tests.apiserver.pki.own_certificates import own, self_signed
-from tests.apiserver.pki.test_first_and_later_starts import certificate, names_of
+from tests.apiserver.pki.test_provision import certificate, names_of
 from tests.apiserver.pki.wants import DAY, NOW, layout_in, wanted
 
 

@@ -1,4 +1,4 @@
-"""The real command, started and ended as an operator does."""
+"""A real program of the library, started and ended as an operator does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 
 
 class Program:
-    """``clusterregistry standalone`` in a directory of its own; can be started again there."""
+    """``standalone`` of a program in a directory of its own; can be started again there."""
+
+    module = "clusterregistry"
 
     def __init__(
         self, directory: Path, *flags: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = ()
@@ -45,7 +47,7 @@ class Program:
         arguments += ["--token-auth-file", str(self.directory / "tokens.csv"), *self._flags]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._command, sys.executable, "-m", "clusterregistry", "standalone", *arguments],
+                [*self._command, sys.executable, "-m", self.module, "standalone", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -15,7 +15,7 @@ from tests.apiserver.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engin
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """What is heard of a failed handshake is the loop's affair: that is tested on the loop of the server."""
-    if item.path.stem == "test_etcd_access":
+    if item.path.stem == "test_access":
         return {"uvloop": uvloop.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}
 

@@ -1,7 +1,7 @@
 """The stores that the conformance suite of the storage port runs over.
 
-The suite is test_writing, test_listing, test_paging, test_watching, test_compaction, test_concurrency,
-test_restarting and test_availability: whatever ``storage/interface.py`` promises, and nothing of one engine alone.
+The suite is test_writes, test_lists, test_pages, test_watches, test_compaction, test_concurrency, test_restarts and
+test_availability: whatever ``storage/interface.py`` promises, and nothing of one engine alone.
 
 A new engine joins in three steps:
 

@@ -12,8 +12,8 @@ import pytest
 from clusterregistry.cli.completion import bash
 from clusterregistry.cli.completion.model import Command
 from clusterregistry.crinit import completion as crinit
-from clusterregistry.registry import completion
 from tests.cli.completion.terminals import Terminal
+from tests.product import program as registry_program
 
 BASH = shutil.which("bash")
 pytestmark = pytest.mark.skipif(BASH is None, reason="bash is not installed")
@@ -29,7 +29,7 @@ def complete(tmp_path: Path) -> Complete:
         (tmp_path / "here" / name).touch()
     (tmp_path / "here" / "data").mkdir()
 
-    def run(*words: str, program: Callable[[], Command] = completion.program, cut: bool = True) -> list[str]:
+    def run(*words: str, program: Callable[[], Command] = registry_program, cut: bool = True) -> list[str]:
         described = program()
         (tmp_path / "script").write_text(bash.script(described))
         cut_up = [part for word in words for part in (_cut(word) if cut else [word])]
@@ -113,14 +113,14 @@ def test_crinit_is_completed_too(complete: Complete) -> None:
 
 
 def test_a_tab_at_a_prompt_completes_the_line(tmp_path: Path) -> None:
-    (tmp_path / "script").write_text(bash.script(completion.program()))
+    (tmp_path / "script").write_text(bash.script(registry_program()))
     with Terminal(str(BASH), "--norc", "--noprofile", "-i") as terminal:
         terminal.type(f"source {tmp_path}/script\n")
         terminal.type("clusterregistry stan\t--secu\t8443")
         terminal.shows("clusterregistry standalone --secure-port=8443")
 
 
-@pytest.mark.parametrize("program", [completion.program, crinit.program])
+@pytest.mark.parametrize("program", [registry_program, crinit.program])
 def test_bash_calls_the_script_for_the_program(program: Callable[[], Command], tmp_path: Path) -> None:
     name = program().name
     (tmp_path / "script").write_text(bash.script(program()))

@@ -5,13 +5,13 @@ import re
 import pytest
 
 from clusterregistry.apiserver.options.flags import COMMAND_LINE_ONLY
-from clusterregistry.apiserver.options.groups import BY_FLAG
 from clusterregistry.cli.completion.model import SHELLS, Command, Flag, values_by_flag
 from clusterregistry.crinit import completion as crinit
 from clusterregistry.crinit import flags as crinit_flags
 from clusterregistry.crinit.main import main as crinit_main
-from clusterregistry.registry import completion
-from clusterregistry.registry.main import COMMANDS, main
+from clusterregistry.registry.main import PROGRAM, main
+from tests.product import OPTIONS
+from tests.product import program as registry_program
 
 Output = pytest.CaptureFixture[str]
 PROGRAMS = {"clusterregistry": main, "crinit": crinit_main}
@@ -51,10 +51,10 @@ def test_another_shell_is_a_mistake(arguments: list[str], complaint: str, capsys
 
 
 def test_every_command_and_every_flag_is_described() -> None:
-    described = completion.program()
-    assert {each.name for each in described.commands} == {*COMMANDS, "help"}
+    described = registry_program()
+    assert {each.name for each in described.commands} == {*PROGRAM.commands, "help"}
     known = {flag.name for _, command in described.walk() for flag in command.flags}
-    assert {*BY_FLAG, *COMMAND_LINE_ONLY, "force", "full", "output", "from", "to", "merge", "short"} <= known
+    assert {*OPTIONS.by_flag, *COMMAND_LINE_ONLY, "force", "full", "output", "from", "to", "merge", "short"} <= known
     deployed = {flag.name for _, command in crinit.program().walk() for flag in command.flags}
     assert {flag.name for flag in crinit_flags.FLAGS} <= deployed
 

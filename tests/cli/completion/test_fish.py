@@ -12,7 +12,7 @@ import pytest
 from clusterregistry.cli.completion import fish
 from clusterregistry.cli.completion.model import Command
 from clusterregistry.crinit import completion as crinit
-from clusterregistry.registry import completion
+from tests.product import program as registry_program
 
 FISH = shutil.which("fish")
 pytestmark = pytest.mark.skipif(FISH is None, reason="fish is not installed")
@@ -21,15 +21,15 @@ pytestmark = pytest.mark.skipif(FISH is None, reason="fish is not installed")
 @pytest.mark.parametrize(
     ("program", "line", "offered"),
     [
-        (completion.program, "clusterregistry sta", ["standalone"]),
-        (completion.program, "clusterregistry storage c", ["check", "copy"]),
-        (completion.program, "clusterregistry standalone --secu", ["--secure-port"]),
-        (completion.program, "clusterregistry aggregated --token-auth", []),
-        (completion.program, "clusterregistry standalone --logging-format=", ["json", "text"]),
-        (completion.program, "clusterregistry standalone --authorization-mode=RBAC,We", ["RBAC,Webhook"]),
-        (completion.program, "clusterregistry standalone --tls-cert-file=tl", ["tls.crt"]),
-        (completion.program, "clusterregistry storage check tl", ["tls.crt"]),
-        (completion.program, "clusterregistry standalone tl", []),
+        (registry_program, "clusterregistry sta", ["standalone"]),
+        (registry_program, "clusterregistry storage c", ["check", "copy"]),
+        (registry_program, "clusterregistry standalone --secu", ["--secure-port"]),
+        (registry_program, "clusterregistry aggregated --token-auth", []),
+        (registry_program, "clusterregistry standalone --logging-format=", ["json", "text"]),
+        (registry_program, "clusterregistry standalone --authorization-mode=RBAC,We", ["RBAC,Webhook"]),
+        (registry_program, "clusterregistry standalone --tls-cert-file=tl", ["tls.crt"]),
+        (registry_program, "clusterregistry storage check tl", ["tls.crt"]),
+        (registry_program, "clusterregistry standalone tl", []),
         (crinit.program, "crinit aggregated up", ["upgrade"]),
         (crinit.program, "crinit standalone init --api-server-service-type=No", ["NodePort"]),
     ],

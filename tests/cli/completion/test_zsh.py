@@ -12,14 +12,14 @@ import pytest
 from clusterregistry.cli.completion import zsh
 from clusterregistry.cli.completion.model import Command
 from clusterregistry.crinit import completion as crinit
-from clusterregistry.registry import completion
 from tests.cli.completion.terminals import Terminal
+from tests.product import program as registry_program
 
 ZSH = shutil.which("zsh")
 pytestmark = pytest.mark.skipif(ZSH is None, reason="zsh is not installed")
 
 
-@pytest.mark.parametrize("program", [completion.program, crinit.program])
+@pytest.mark.parametrize("program", [registry_program, crinit.program])
 def test_zsh_can_read_the_script(program: Callable[[], Command], tmp_path: Path) -> None:
     (tmp_path / "script").write_text(zsh.script(program()))
     done = subprocess.run([str(ZSH), "-n", tmp_path / "script"], check=False, capture_output=True, text=True)
@@ -27,7 +27,7 @@ def test_zsh_can_read_the_script(program: Callable[[], Command], tmp_path: Path)
 
 
 def test_commands_flags_values_and_files_are_completed(tmp_path: Path) -> None:
-    (tmp_path / "registry.script").write_text(zsh.script(completion.program()))
+    (tmp_path / "registry.script").write_text(zsh.script(registry_program()))
     (tmp_path / "crinit.script").write_text(zsh.script(crinit.program()))
     (tmp_path / "registry-backup.db").touch()
     with Terminal(str(ZSH), "-f", "-i") as terminal:

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from clusterregistry.apiserver.storage.etcd.settings import DEFAULT_PREFIX
 from clusterregistry.apiserver.storage.interface import prefix_of
 from tests.apiserver.storage.etcd_servers import EtcdCluster, Member, Settings
+from tests.product import ETCD_PREFIX
 from tests.system.faults.connections import Target
 from tests.system.faults.nemesis import Chosen
 from tests.system.faults.servers import Server
 
 MEMBERS, REPLICAS = 3, 2
-CLUSTER_KEYS = DEFAULT_PREFIX + prefix_of("clusterregistry.k8s.io", "clusters")
+CLUSTER_KEYS = ETCD_PREFIX + prefix_of("clusterregistry.k8s.io", "clusters")
 STARTS = 20
 """How often a replica is started that gives up since it finds no etcd with a leader."""
 END_SECONDS = 10.0

@@ -1,6 +1,6 @@
 """A snapshot restored under replicas at work: what is lost is lost for all of them, and then they keep their word.
 
-``tests/apiserver/storage/test_etcd_restore.py`` has the particulars.
+``tests/apiserver/storage/etcd/test_restored_etcd.py`` has the particulars.
 """
 
 from __future__ import annotations

@@ -18,12 +18,13 @@ import uvloop
 from clusterregistry.apiserver import server as app
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
-from clusterregistry.apiserver.options import load
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.api.clients import TOKENS
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.http.http_servers import contexts
+from tests.product import load
 from tests.system.performance.clients import PATIENCE, RawClient
 from tests.system.performance.counting import Operations, Tracer
 from tests.system.performance.counting import stop as stop_tracing
@@ -110,7 +111,7 @@ def serving(directory: Path) -> Iterator[CountedServer]:
 
 async def _serve(directory: Path, tracer: Tracer, *, ready: Future[CountedServer], stop: asyncio.Event) -> None:
     flags = ["--data-dir", str(directory), "--token-auth-file", str(directory / "tokens.csv")]
-    async with app.build(load(flags, {})) as server, _listening(server) as port:
+    async with app.build(load(flags, {}), PRODUCT) as server, _listening(server) as port:
         ready.set_result(CountedServer(asyncio.get_running_loop(), tracer, port))
         await stop.wait()
         server.end_watches()

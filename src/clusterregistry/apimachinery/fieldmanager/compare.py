@@ -1,7 +1,7 @@
-"""What changed from one object to another, as sets of fields.
+"""Compares two objects of one schema: the fields that differ, as field sets.
 
-Schemas are compiled to functions, once: every write compares, and most of what it would ask a schema is always the
-same. What has no parts that could be owned one by one needs no function at all.
+Every write compares, so each schema is compiled to functions, once. A value without parts of its own, such as a scalar
+or an atomic list, needs no function.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, SELF, Fields, Names, is_atomic, whole_names
-from clusterregistry.apimachinery.fieldmanager.list_items import compile_by_element, grouped
-from clusterregistry.apimachinery.fieldmanager.path_element import FIELD
+from clusterregistry.apimachinery.fieldmanager.path_element import FIELD, compile_by_element, grouped
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
@@ -20,7 +19,7 @@ _ABSENT: Any = object()
 
 
 class Comparison(NamedTuple):
-    """``gained`` are the fields that the new object has anew or with another value, ``removed`` those it lacks."""
+    """``gained``: the fields that are new or have another value in the new object. ``removed``: those that it lacks."""
 
     gained: Fields
     removed: Fields
@@ -31,27 +30,27 @@ NO_CHANGE = Comparison({}, {})
 Compare = Callable[[dict[str, Any], dict[str, Any]], Comparison]
 
 Changes = tuple[Fields | None, Fields | None]
-"""The nodes of a part of an object, of what it has gained and of what was removed. None where there is nothing."""
+"""The nodes of the gained and of the removed fields in a part of an object; None for no fields."""
 
 _CompareParts = Callable[[Any, Any], Changes]
 
 
 class _Parts(NamedTuple):
-    """Values whose parts are owned one by one. Of one that is empty, or of another type, the whole is owned."""
+    """The parts of a value, each of which has managers. An empty value, or one of a wrong type, has none."""
 
     everything: Callable[[Any], Fields]
-    """The node of a value with all its parts: what comes with it and goes with it, itself included."""
+    """The node of a value with all its parts: the fields that are gained or removed together with it."""
     compare: _CompareParts
-    """What differs between two values that are not equal."""
+    """Compares two values that are not equal."""
 
 
 def compare(schema: schemas.Object, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-    """Compares two objects of one schema. Parts that are equal are not looked into."""
+    """Compares two objects of one schema. Equal parts are skipped."""
     return NO_CHANGE if old is new else compile_compare(schema)(old, new)
 
 
 def compile_compare(schema: schemas.Object, hidden: Names | None = None) -> Compare:
-    """The same as a function of two objects, for one schema. Fields in ``hidden`` are passed over."""
+    """Compiles a schema to a function that compares two objects. Fields in ``hidden`` are skipped."""
     compare_structs = _struct_parts(schema, hidden or {}).compare
 
     def compare_objects(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
@@ -64,7 +63,7 @@ def compile_compare(schema: schemas.Object, hidden: Names | None = None) -> Comp
 
 
 def _compiled(schema: Schema, hidden: Names) -> _Parts | None:
-    """None where nothing but the whole can be owned."""
+    """None for values without parts."""
     if is_atomic(schema):
         return None
     match schema:
@@ -83,7 +82,7 @@ def _alike(parts: _Parts | None) -> _PartsOf | None:
 
 
 def _compare_others(compare_both: _CompareParts, before: Any, after: Any, *, kind: type) -> Changes:
-    """What differs where one value or both are of another type: what has no parts counts as empty."""
+    """Compares two values of which one at least has a wrong type. A value of a wrong type counts as empty."""
     old, new = before if type(before) is kind else kind(), after if type(after) is kind else kind()
     return compare_both(old, new) if old or new else (LEAF, None)
 
@@ -91,7 +90,7 @@ def _compare_others(compare_both: _CompareParts, before: Any, after: Any, *, kin
 # Structs and maps
 
 _PartsOf = Callable[[str], _Parts | None]
-"""How the parts of a value are compared that is found under a name; None where it has none."""
+"""The parts of the value under a name; None for a value without parts."""
 
 _KEPT = 1024
 _MOST_NAMES = 32
@@ -114,7 +113,7 @@ def _struct_parts(schema: schemas.Object, hidden: Names) -> _Parts:
 def _map_parts(
     parts_of: _PartsOf | None, *, element_of: Callable[[str], str], hidden: frozenset[str] = frozenset()
 ) -> _Parts:
-    """The parts of dicts, of which those that ``parts_of`` knows have parts themselves; None: none has."""
+    """The parts of dicts. ``parts_of`` returns the parts of a dict's value; None: no value has any."""
     shape = _Shape(parts_of or _NO_PARTS.get, element_of, hidden)
     is_flat = parts_of is None and not hidden
     return _Parts(_everything_flat(element_of) if is_flat else _everything_in(shape), _compare_in(shape))
@@ -162,7 +161,7 @@ def _compare_in(shape: _Shape) -> _CompareParts:
                 gained[element_of(name)] = came
             if went is not None:
                 removed[element_of(name)] = went
-        if len(new) - came_new < len(old):  # rarely, and to count costs less than to take one from the other
+        if len(new) - came_new < len(old):  # rare, and counting is cheaper than a set difference
             for name in old.keys() - new.keys() - hidden:
                 parts = parts_of(name)
                 removed[element_of(name)] = parts.everything(old[name]) if parts else LEAF
@@ -172,7 +171,7 @@ def _compare_in(shape: _Shape) -> _CompareParts:
 
 
 def _difference(parts: _Parts | None, before: Any, after: Any) -> Changes:
-    """Between two values that are not equal, the first of which may be absent."""
+    """Compares two values that are not equal. The first one may be absent."""
     if parts is None:
         return _GAINED
     return (parts.everything(after), None) if before is _ABSENT else parts.compare(before, after)
@@ -183,24 +182,17 @@ _NO_PARTS: dict[str, _Parts] = {}
 
 
 def _everything_flat(element_of: Callable[[str], str]) -> Callable[[Any], Fields]:
-    """The node of a dict whose values have no parts depends on nothing but its keys, and a fleet has few sets of these.
+    """The node of a dict whose values have no parts follows from the dict's keys, and a fleet has few sets of keys.
 
-    So one node is kept for each: sets of fields are never changed, and may share their parts.
+    So the nodes are cached: field sets are never changed, and may share their parts.
     """
-    kept: dict[tuple[str, ...], Fields] = {}
+
+    @bounded_cache(_KEPT, longest=_MOST_NAMES)
+    def node_of(names: tuple[str, ...]) -> Fields:
+        return {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
 
     def all_of(value: Any) -> Fields:
-        if not value or type(value) is not dict:
-            return LEAF
-        names = tuple(value)
-        node = kept.get(names)
-        if node is None:
-            node = {SELF: LEAF, **dict.fromkeys(map(element_of, names), LEAF)}
-            if len(names) <= _MOST_NAMES:
-                if len(kept) >= _KEPT:
-                    kept.clear()
-                kept[names] = node
-        return node
+        return node_of(tuple(value)) if value and type(value) is dict else LEAF
 
     return all_of
 
@@ -209,7 +201,7 @@ def _everything_flat(element_of: Callable[[str], str]) -> Callable[[Any], Fields
 
 
 def _list_parts(schema: Array) -> _Parts:
-    """Where it is simple to tell items apart they are those of a map, in which they have their elements for names."""
+    """Lists whose items have distinct simple keys are compared as maps from path element to item."""
     items, by_element = _compiled(schema.items, {}), compile_by_element(schema)
     as_map = _map_parts(_alike(items), element_of=str)
 
@@ -234,7 +226,7 @@ _Groups = dict[str, list[Any]]
 
 
 def _all_groups(items: _Parts | None, groups: _Groups) -> Fields:
-    """The node of a list. Duplicates are owned as a whole, without the fields below them."""
+    """The node of a list. Duplicate items are leaves, without the fields below them."""
     return {SELF: LEAF, **{element: _everything(items, same) for element, same in groups.items()}}
 
 
@@ -255,7 +247,7 @@ def _compare_groups(items: _Parts | None, old: _Groups, new: _Groups) -> Changes
 
 
 def _compare_same(items: _Parts | None, old: list[Any], new: list[Any]) -> Changes:
-    """Items with one identity, some of them before or after. One that gets a duplicate is another than it was."""
+    """Compares the items with one path element. An item that gets a duplicate counts as replaced."""
     if old == new:
         return None, None
     if len(old) == len(new) == 1:

@@ -1,4 +1,9 @@
-"""What is said when a configuration would change fields that others own."""
+"""Errors of an apply.
+
+ApplyError
+InvalidConfigurationError   the configuration does not fit the schema
+ConflictsError              it would change fields of other managers
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,23 @@ from clusterregistry.apimachinery.meta.field_errors import quoted
 
 
 class ApplyError(Exception):
-    """Nothing was applied."""
+    """The configuration was not applied."""
 
 
 class InvalidConfigurationError(ApplyError):
-    """``str()`` of it says what is wrong, in kube-apiserver's words."""
+    """The configuration does not fit the schema. The message is kube-apiserver's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One field that another manager owns; ``manager`` is described for people."""
+    """One field of another manager. ``manager`` is its description in kube-apiserver's messages."""
 
     field: str
     manager: str
 
 
 class ConflictsError(ApplyError):
-    """``str()`` of it names them all; ``conflicts`` has them one by one."""
+    """The apply would change fields of other managers. The message lists them all, as kube-apiserver does."""
 
     def __init__(self, message: str, conflicts: list[Conflict]) -> None:
         super().__init__(message)
@@ -34,7 +39,7 @@ class ConflictsError(ApplyError):
 
 
 def conflicts_error(conflicting: dict[Identity, Fields]) -> ConflictsError:
-    """The error for these fields of these managers, which must be some."""
+    """The error for these fields of these managers. There must be one at least."""
     found: list[Conflict] = []
     lines: list[str] = []
     for identity in sorted(conflicting, key=lambda each: each.sort_key):

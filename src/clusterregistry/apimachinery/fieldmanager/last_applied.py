@@ -1,6 +1,6 @@
-"""The annotation in which ``kubectl apply`` keeps what it applied last, on the way to server-side apply.
+"""Migration from ``kubectl apply`` to server-side apply, through the annotation of the last applied configuration.
 
-As in kube-apiserver, all this holds for the manager ``kubectl`` alone: ``kubectl apply --server-side``.
+As in kube-apiserver, for the manager ``kubectl`` alone: that of ``kubectl apply --server-side``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 def allowed_conflicts(schema: schemas.Object, live: Object) -> Fields:
-    """The fields that ``kubectl apply`` set and nobody changed since: ``kubectl`` may take these over."""
+    """The fields that ``kubectl apply`` set and that are unchanged since: no conflicts for ``kubectl``."""
     last = _last_applied(live)
     if last is None or any(last.get(name) != live.get(name) for name in ("apiVersion", "kind")):
         return {}
@@ -46,8 +46,8 @@ def _annotations(obj: Object) -> dict[str, str]:
     return obj.get("metadata", {}).get("annotations") or {}
 
 
-def keep_in_step(obj: Object, configuration: Object) -> None:
-    """Where the annotation exists, it says now what was applied by server-side apply. Changes ``obj``."""
+def update_annotation(obj: Object, configuration: Object) -> None:
+    """Writes the configuration to the annotation, if ``obj`` has the annotation. Changes ``obj``."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return

@@ -1,7 +1,7 @@
-"""The entries of ``metadata.managedFields``: who owns which fields.
+"""The entries of ``metadata.managedFields``: each manager with its fields.
 
-Entries stay the wire dicts that they are, in a list; an entry that does not change is handed on as it is, and a list
-is never changed. No two entries of an object have the same identity.
+Entries are wire dicts in a list. An unchanged entry is returned as the same dict, and lists are never changed in place.
+No two entries of an object have the same identity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UPDATE = "Update"
 FIELDS_V1 = "FieldsV1"
 
 MOST_UPDATERS = 10
-"""As many entries of updates as an object may have; the oldest are merged into one."""
+"""The most entries of updates that an object may have; the oldest of more are merged into one."""
 
 _ANCIENT = "ancient-changes"
 
@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 
 class Identity(NamedTuple):
-    """What makes two entries the same one. Who applies is the same in every version."""
+    """The identity of an entry. An applier has one entry for all versions, an updater one for each version."""
 
     manager: str
     operation: str
@@ -48,7 +48,7 @@ Entries = Sequence[Entry]
 
 
 class MalformedEntryError(ValueError):
-    """An entry of managedFields that cannot be understood."""
+    """A client sent an invalid entry of managedFields."""
 
 
 def identity_of(entry: Entry) -> Identity:
@@ -62,7 +62,7 @@ def identity_of(entry: Entry) -> Identity:
 
 
 def own_and_others(entries: Entries, identity: Identity) -> tuple[Entry | None, list[Entry]]:
-    """The entry that has the identity, if there is one, and the rest."""
+    """The entry with the identity, None if there is none, and the other entries."""
     manager, operation, api_version, subresource = identity
     own, others = None, []
     for entry in entries:
@@ -79,7 +79,7 @@ def own_and_others(entries: Entries, identity: Identity) -> tuple[Entry | None, 
 
 
 def from_client(entries: Entries) -> list[Entry]:
-    """The entries that a client sent, checked; of those with one identity the last. Raises MalformedEntryError."""
+    """Parses the entries that a client sent; of those with one identity the last counts. Raises MalformedEntryError."""
     managed: dict[Identity, Entry] = {}
     for entry in entries:
         if entry.get("operation") not in (APPLY, UPDATE):
@@ -116,12 +116,12 @@ _PLACE = itemgetter("operation", "time", "manager", "apiVersion")
 
 
 def to_stored(entries: Entries) -> list[Entry]:
-    """The entries in kube-apiserver's order: who applied first, then by time and name."""
-    # Sorting keeps the order of what is equal, so that the last thing to sort by comes first.
+    """The entries in kube-apiserver's order: applies before updates, then by time and name."""
+    # Sorting is stable, so the least significant key comes first.
     ordered = sorted(entries, key=_SUBRESOURCE)
     try:
         ordered.sort(key=_PLACE)
-    except KeyError:  # whoever has applied without changing anything has no time
+    except KeyError:  # an apply that changed nothing has no time
         ordered.sort(key=_place)
     return ordered
 
@@ -131,7 +131,7 @@ def _place(entry: Entry) -> tuple[str, str, str, str]:
 
 
 def merge_oldest(entries: list[Entry]) -> list[Entry]:
-    """With the oldest entries of updates merged, version by version, until there are no more than MOST_UPDATERS."""
+    """Merges the oldest entries of updates, version by version, until MOST_UPDATERS are left."""
     if len(entries) <= MOST_UPDATERS:
         return entries
     managed = {identity_of(entry): entry for entry in entries}
@@ -158,14 +158,14 @@ def _renamed(entry: Entry, identity: Identity) -> Entry:
 
 
 def _absorb(managed: dict[Identity, Entry], bucket: Identity, identity: Identity) -> None:
-    """Moves an entry into the bucket, which takes its time, the later one."""
+    """Merges an entry into the bucket, which gets the entry's time, the later one."""
     entry = managed.pop(identity)
     fields = field_set.union(entry["fieldsV1"], managed[bucket]["fieldsV1"])
     managed[bucket] = entry_for(bucket, api_version=entry["apiVersion"], fields=fields, time=entry.get("time"))
 
 
 def is_reset(entries: Any) -> bool:
-    """A list of one empty entry asks for a fresh start."""
+    """Whether a client asks to clear the managed fields: with a list of one empty entry."""
     return bool(entries) and len(entries) == 1 and not entries[0]
 
 

@@ -1,4 +1,4 @@
-"""Merging an applied configuration into the live object. Nothing is removed by it."""
+"""Merges an applied configuration into the live object. A merge removes nothing, see ``prune``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from clusterregistry.apimachinery.fieldmanager.field_set import CONTAINERS, is_atomic
-from clusterregistry.apimachinery.fieldmanager.list_items import identified
+from clusterregistry.apimachinery.fieldmanager.path_element import identified
 from clusterregistry.apimachinery.meta.integers import whole
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
 
 def settled(schema: Schema | None, value: Any, live: Any = None, applied: Any = None) -> Any:
-    """The value as it is stored: null in place of a struct, map or list is nothing at all, and 1.0 is an integer.
+    """The value as it is stored: without nulls in place of structs, maps and lists, and with 1 for 1.0.
 
-    A client may apply such a null, and what was emptied is one, unless it is ``applied`` as empty. kube-apiserver
-    refuses them in custom resources, even those that it made itself. Parts that are those of ``live`` are settled
-    already.
+    A client may apply such a null, and pruning leaves a null in place of an emptied struct, unless the struct is
+    ``applied`` as empty. kube-apiserver refuses these nulls in custom resources, even those that it made itself.
+    Parts of ``live`` are settled already.
     """
     if value is live:
         return value
@@ -30,7 +30,7 @@ def settled(schema: Schema | None, value: Any, live: Any = None, applied: Any = 
 
 
 def is_settled(configuration: Any) -> bool:
-    """Whether a configuration has nothing in it that ``settled`` might change: neither nulls nor floats."""
+    """Whether a configuration has neither nulls nor floats, so that ``settled`` cannot change it."""
     if type(configuration) is dict:
         return all(map(is_settled, configuration.values()))
     if type(configuration) is list:
@@ -67,19 +67,19 @@ Merge = Callable[[Any, Any], Any]
 
 
 def merge(schema: schemas.Object, live: dict[str, Any], applied: dict[str, Any]) -> Any:
-    """The live value with what the applied one says. Shares parts with both, changes neither."""
+    """The live object with the values of the applied one. Shares parts with both, changes neither."""
     return compile_merge(schema)(live, applied)
 
 
 def compile_merge(schema: schemas.Object) -> Merge:
-    """The same as a function of both, for one schema. What is applied must fit it."""
+    """Compiles a schema to a function that merges. The applied value must fit the schema."""
     compiled = {name: _compiled(field) for name, field in schema.fields.items()}
     merges = {name: merge_part for name, merge_part in compiled.items() if merge_part}
 
     def merge_structs(live: Any, applied: Any) -> Any:
         if not live or type(live) is not dict:
             return applied
-        if not applied:  # a null says nothing about a map that has something in it
+        if not applied:  # a null does not empty a map
             return dict(live)
         merged = {**live, **applied}
         for name in merges.keys() & applied.keys() & live.keys():
@@ -90,7 +90,7 @@ def compile_merge(schema: schemas.Object) -> Merge:
 
 
 def _compiled(schema: Schema) -> Merge | None:
-    """None where what is applied just replaces what is there."""
+    """None where the applied value replaces the live one."""
     if is_atomic(schema):
         return None
     match schema:
@@ -123,10 +123,10 @@ def _compile_lists(schema: Array) -> Merge:
 
 
 def _lists(schema: Array, merge_items: Merge | None, live: list[Any], applied: Any) -> list[Any]:
-    """The items of both, merged where they are the same.
+    """The items of both lists, merged where they have the same path element.
 
-    As in kube-apiserver, whose order clients see: applied items keep the order in which they are applied, and
-    live items that are not applied come as early as their place among the shared ones allows.
+    In kube-apiserver's order: applied items keep their order, and live items that are not applied come as early as
+    their place among the shared ones allows.
     """
     theirs = dict(identified(schema, applied))
     if not theirs:
@@ -148,7 +148,7 @@ def _lists(schema: Array, merge_items: Merge | None, live: list[Any], applied: A
 
 
 def _interleaved(live: list[str], applied: list[str]) -> list[tuple[str, bool]]:
-    """Elements in the order of the result, and whether each is an applied one."""
+    """The path elements in the order of the result, each with whether it is applied."""
     wanted, present = set(applied), set(live)
     shared = [element for element in applied if element in present]
     done: set[str] = set()
@@ -162,7 +162,7 @@ def _interleaved(live: list[str], applied: list[str]) -> list[tuple[str, bool]]:
                 at += 1
                 continue
             if to < len(applied) and shared and here != shared[0]:
-                # Its turn has been, or comes later: the applied order decides.
+                # It came already, or comes later: the applied order decides.
                 at += 1
                 continue
             at += here in done

@@ -1,7 +1,7 @@
-"""The fields that an applied configuration claims.
+"""The field set of an applied configuration: the fields that it claims for its manager.
 
-Schemas are compiled to functions, once, as they are in ``comparing``: each takes a value and says what it claims below
-itself, or None when it is claimed as a whole. What is of a wrong type claims nothing, but for text.
+Each schema is compiled to functions, once, as in ``compare``. A function returns the fields below a value, None for a
+value that is claimed as a whole. A value of a wrong type other than text claims nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from itertools import filterfalse
 from typing import Any
 
 from clusterregistry.apimachinery.fieldmanager.field_set import LEAF, Fields, Names, as_member, is_atomic, whole_names
-from clusterregistry.apimachinery.fieldmanager.list_items import compile_by_element, grouped
-from clusterregistry.apimachinery.fieldmanager.path_element import FIELD
+from clusterregistry.apimachinery.fieldmanager.path_element import FIELD, compile_by_element, grouped
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
@@ -23,18 +22,18 @@ _FIELD_OF = FIELD.__add__
 
 
 def to_field_set(schema: schemas.Object, configuration: dict[str, Any]) -> Fields:
-    """Its leaves, and its items of lists and maps. A struct is not claimed, only what is in it."""
+    """The leaves of a configuration, and its items of lists and maps; of a struct only the fields in it."""
     return compile_to_field_set(schema)(configuration)
 
 
 def compile_to_field_set(schema: schemas.Object, hidden: Names | None = None) -> Owned:
-    """The same as a function of a configuration. Fields in ``hidden`` are passed over."""
+    """Compiles a schema to a function of a configuration. Fields in ``hidden`` are skipped."""
     claimed = _in_struct(schema, hidden or {})
     return lambda configuration: claimed(configuration) or {}
 
 
 def _compiled(schema: Schema, hidden: Names) -> _Below | None:
-    """None where all values are claimed as a whole."""
+    """None for values that are claimed as a whole."""
     if is_atomic(schema):
         return None
     match schema:
@@ -88,7 +87,7 @@ def _in_list(schema: Array) -> _Below:
             return {} if value is not None and type(value) is not str else None
         found = by_element(value)
         if found is None:
-            # Of duplicates nothing is claimed but what they are.
+            # Duplicates are claimed without the fields below them.
             found = {element: same[0] if len(same) == 1 else None for element, same in grouped(schema, value).items()}
         return {element: _member(below, item) for element, item in found.items()}
 
@@ -96,5 +95,5 @@ def _in_list(schema: Array) -> _Below:
 
 
 def _member(below: _Below | None, part: Any) -> Fields:
-    """The node of what is claimed itself, with what is claimed below it."""
+    """The node of a claimed item, with the fields below it."""
     return LEAF if below is None else as_member(below(part) or {})

@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits the schema. Messages are kube-apiserver's."""
+"""Validates an applied configuration against its schema. Messages are kube-apiserver's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from clusterregistry.apimachinery.fieldmanager import path_element
 from clusterregistry.apimachinery.fieldmanager.field_set import is_atomic
-from clusterregistry.apimachinery.fieldmanager.list_items import NoIdentityError, compile_by_element, element_of
+from clusterregistry.apimachinery.fieldmanager.path_element import NoIdentityError, compile_by_element, element_of
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
@@ -26,41 +26,41 @@ class Problem(NamedTuple):
 
 
 def problems_text(schema: schemas.Object, configuration: dict[str, Any]) -> str:
-    """Everything that does not fit, as one text; empty when all does."""
+    """All problems as one text; empty for a configuration that fits."""
     found = [str(problem) for problem in _problems(schema, configuration, "")]
     if len(found) > 1:
         return "\n  ".join(["errors:", *found])
     return "".join(found)
 
 
-# What has no problems, seen with one look at each struct, map and list
+# The fast path: one check for each struct, map and list
 
 IsPlain = Callable[[Any], bool]
 
 
 class _Plain(NamedTuple):
-    """The values of a schema that surely fit it: of one type, and with nothing in them that does not fit."""
+    """The type and the check of values that certainly fit a schema."""
 
     type: type
     is_plain: IsPlain | None
-    """Of a value that has the type; None where that is all."""
+    """Checks a value of the type; None where every value of the type fits."""
 
 
 _SCALARS: dict[type[Schema], type] = {schemas.Integer: int, schemas.Boolean: bool}
-"""Of all other scalars, text is what surely fits."""
+"""For all other scalars, text certainly fits."""
 
 
 def compile_plainness(schema: schemas.Object) -> IsPlain:
-    """A function that tells of a map whether it is plain: it fits the schema, and has no nulls or floats in it.
+    """Compiles a check of whether an object is plain: it fits the schema, and has neither nulls nor floats.
 
-    Nearly all configurations are. Of one that is not, ``problems_text`` says whether it fits.
+    Nearly all configurations are plain. ``problems_text`` validates the others.
     """
     plain = {name: _plain(field) for name, field in schema.fields.items()}
     types = {name: each.type for name, each in plain.items()}
     checks = {name: each.is_plain for name, each in plain.items() if each.is_plain}
 
     def is_plain(value: dict[str, Any]) -> bool:
-        # A field that the schema does not know has no type.
+        # An unknown field has no type.
         if not all(map(is_, map(type, value.values()), map(types.get, value))):
             return False
         for name in checks.keys() & value.keys():  # noqa: SIM110 - a generator would cost more than most checks
@@ -99,7 +99,7 @@ def _all_plain(plain: _Plain) -> IsPlain:
     return lambda values: types.issuperset(map(type, values)) and all(map(check, values))
 
 
-# The problems one by one
+# The full validation
 
 
 def _problems(schema: Schema, value: Any, path: str) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""Puts the parts together: from what the operator wants to an audit log that runs."""
+"""The audit log as a whole, ``open_audit_log``, and its outputs: a file with rotation, or standard output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,53 @@ _NO_DESCRIPTOR = -1
 _STANDARD_OUTPUT = 1
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+
 _log = logging.getLogger(__name__)
+
+
+class AuditLogError(OperatorError):
+    """The log cannot be written, which a server should say at its start rather than later."""
+
+    def __init__(self, message: str) -> None:
+        remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
+        super().__init__(message, remedy=remedy)
+
+
+@contextlib.asynccontextmanager
+async def open_audit_log(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
+    """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
+    policy, log = _policy(settings), _log_output(settings)
+    queue: EventQueue[Event] = EventQueue(log, Renderer(Masker(looks_secret)).line, counts)
+    queue.start()
+    try:
+        yield Audit(policy, queue, counts)
+    finally:
+        await asyncio.to_thread(queue.close)
+
+
+def _policy(settings: AuditSettings) -> Policy:
+    if settings.policy_file is not None:
+        from clusterregistry.apiserver.audit.policy_file import load  # noqa: PLC0415 - it loads YAML
+
+        return load(settings.policy_file)
+    from clusterregistry.apiserver.audit.policy import DEFAULT_POLICY  # noqa: PLC0415 - not with a file
+
+    return DEFAULT_POLICY
+
+
+def _log_output(settings: AuditSettings) -> Log:
+    if settings.path is None:
+        return StandardOutput()
+    file = LogFile(settings.path, settings.rotation)
+    try:
+        file.check()
+    except OSError as error:
+        raise AuditLogError(f"{settings.path} cannot be written: {error.strerror or error}") from None
+    return file
+
+
+# Outputs
 
 
 class LogFile:
@@ -81,10 +127,10 @@ class LogFile:
             self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
         self._descriptor = os.open(self._path, _FLAGS, _PRIVATE_FILE)
-        open_audit_log = os.fstat(self._descriptor)
-        if not stat.S_ISREG(open_audit_log.st_mode):
+        opened = os.fstat(self._descriptor)
+        if not stat.S_ISREG(opened.st_mode):
             return None
-        return open_audit_log.st_size + self._finish_last_line(open_audit_log.st_size)
+        return opened.st_size + self._finish_last_line(opened.st_size)
 
     def _finish_last_line(self, size: int) -> int:
         """A line that broke off, as at a power failure, must not swallow the next one."""
@@ -153,6 +199,12 @@ class LogFile:
         return sorted(found, reverse=True)
 
 
+def _write_all(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
 class StandardOutput:
     """``--audit-log-path=-``: for those whose surroundings collect what a process prints."""
 
@@ -163,53 +215,3 @@ class StandardOutput:
 
     def close(self) -> None:
         """It is not ours to close."""
-
-
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-class AuditLogError(OperatorError):
-    """The log cannot be written, which a server should say at its start rather than later."""
-
-    def __init__(self, message: str) -> None:
-        remedy = f"let the user that runs the server (uid {os.getuid()}) write there, or give another --audit-log-path"
-        super().__init__(message, remedy=remedy)
-
-
-@contextlib.asynccontextmanager
-async def open_audit_log(settings: AuditSettings, counts: Counts, *, looks_secret: LooksSecret) -> AsyncIterator[Audit]:
-    """A running audit log; at the end what waits is written. Raises PolicyError and AuditLogError."""
-    policy, log = _policy(settings), _log_output(settings)
-    queue: EventQueue[Event] = EventQueue(log, Renderer(Masker(looks_secret)).line, counts)
-    queue.start()
-    try:
-        yield Audit(policy, queue, counts)
-    finally:
-        await asyncio.to_thread(queue.close)
-
-
-def _policy(settings: AuditSettings) -> Policy:
-    if settings.policy_file is not None:
-        from clusterregistry.apiserver.audit.policy_file import load  # noqa: PLC0415 - it loads YAML
-
-        return load(settings.policy_file)
-    from clusterregistry.apiserver.audit.policy import DEFAULT_POLICY  # noqa: PLC0415 - not with a file
-
-    return DEFAULT_POLICY
-
-
-def _log_output(settings: AuditSettings) -> Log:
-    if settings.path is None:
-        return StandardOutput()
-    file = LogFile(settings.path, settings.rotation)
-    try:
-        file.check()
-    except OSError as error:
-        raise AuditLogError(f"{settings.path} cannot be written: {error.strerror or error}") from None
-    return file

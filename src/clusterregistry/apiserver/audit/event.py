@@ -11,37 +11,11 @@ from urllib.parse import quote
 
 import orjson
 
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apiserver.audit.redaction import Masker
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Level
 from clusterregistry.apiserver.audit.trail import TOO_LARGE, Event, Trail, decoded, without_managed_fields
 from clusterregistry.apiserver.authn.user import User
-
-_MOST = 32
-"""Proxies that are named at most: the header is the client's, and so is its length."""
-
-
-def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
-    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which anybody can forge, then the peer's.
-
-    What is no IP address is left out. The peer's is not repeated when the last proxy has named it.
-    """
-    if not forwarded_for and not real_ip:
-        return [peer] if peer else []
-    found = [address for part in forwarded_for.split(",", _MOST)[:_MOST] if (address := _address(part))]
-    real = _address(real_ip)
-    if real and real not in found:
-        found.append(real)
-    if peer and found[-1:] != [peer]:
-        found.append(peer)
-    return found
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text.strip()))
-    except ValueError:
-        return ""
-
 
 _GO_KEEPS = "/$&+,:;=@~"
 """What Go leaves as it is in a path, beside letters, digits and ``-_.~``."""
@@ -52,7 +26,7 @@ _SECRET_RESOURCES = frozenset({("authentication.k8s.io", "tokenreviews")})
 
 _TRUNCATED = "audit.k8s.io/truncated"
 
-_KEPT, _LONG = 4096, 512
+_CACHED = 4096
 _is_own_id = re.compile("[0-9a-f-]{36}").fullmatch
 
 Fields = dict[str, Any]
@@ -63,9 +37,10 @@ class Renderer:
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
-        # Most requests have come before, but for their ids; long ones are not kept, for anybody can send them.
-        self._remembered_uri = lru_cache(maxsize=_KEPT)(self._masked_uri)
-        self._remembered_text = lru_cache(maxsize=_KEPT)(masker.text)
+        # Most requests repeat the path, query and user agent of another one.
+        self._path = bounded_cache(_CACHED)(self._masked_path)
+        self._query = bounded_cache(_CACHED)(self._masked_query)
+        self._user_agent = bounded_cache(_CACHED)(masker.text)
 
     def line(self, event: Event) -> bytes:
         """Never fails for what a client has sent: bodies that cannot be written are left out."""
@@ -109,18 +84,20 @@ class Renderer:
         return {name: value for name, value in found.items() if value}
 
     def _uri(self, trail: Trail) -> str:
-        path, query = trail.info.path, trail.query_string
-        return (self._remembered_uri if len(path) + len(query) < _LONG else self._masked_uri)(path, query)
+        path, query = self._path(trail.info.path), trail.query_string
+        return f"{path}?{self._query(query)}" if query else path
 
-    def _masked_uri(self, path: str, query: bytes) -> str:
-        quoted = quote(self._masker.text(path), safe=_GO_KEEPS)
-        return f"{quoted}?{self._masker.query(query.decode('utf-8', 'replace'))}" if query else quoted
+    def _masked_path(self, path: str) -> str:
+        return quote(self._masker.text(path), safe=_GO_KEEPS)
+
+    def _masked_query(self, query: bytes) -> str:
+        return self._masker.query(query.decode("utf-8", "replace"))
 
     def _origin(self, trail: Trail) -> Fields:
         addresses = source_addresses(forwarded_for=trail.forwarded_for, real_ip=trail.real_ip, peer=trail.address)
         fields: Fields = {"sourceIPs": addresses} if addresses else {}
         if agent := trail.user_agent:
-            fields["userAgent"] = (self._remembered_text if len(agent) < _LONG else self._masker.text)(agent)
+            fields["userAgent"] = self._user_agent(agent)
         return fields
 
 
@@ -205,3 +182,32 @@ def _second(whole: int) -> str:
 
 def _encoded(fields: Fields) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+# Source addresses
+
+_MOST_PROXIES = 32
+"""The most proxies in an event: the client chooses the length of the header."""
+
+
+def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
+    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which anybody can forge, then the peer's.
+
+    What is no IP address is left out. The peer's is not repeated when the last proxy has named it.
+    """
+    if not forwarded_for and not real_ip:
+        return [peer] if peer else []
+    found = [address for part in forwarded_for.split(",", _MOST_PROXIES)[:_MOST_PROXIES] if (address := _address(part))]
+    real = _address(real_ip)
+    if real and real not in found:
+        found.append(real)
+    if peer and found[-1:] != [peer]:
+        found.append(peer)
+    return found
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        return ""

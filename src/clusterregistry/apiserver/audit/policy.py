@@ -1,10 +1,6 @@
-"""What is recorded when the operator brings no policy: who changed what, and who tried to.
+"""The audit policy: which requests are recorded, and how much of each. Rules are tried in their order.
 
-Every write at the level Metadata, also when it was refused. No reads, for there are hundreds of them to a write. No
-reviews: they are created, but they are questions, and a server that leaves authentication to this one asks one for
-each of its own requests. Nothing about other paths: health, metrics, discovery, OpenAPI, version.
-
-``docs/guides/security/audit.md`` shows it as a file; a test compares the two.
+Without a policy of the operator, ``DEFAULT_POLICY`` counts.
 """
 
 from __future__ import annotations
@@ -121,3 +117,10 @@ DEFAULT_POLICY = Policy(
         ),
     )
 )
+"""Records who changed something, and who tried to: every write at the level Metadata, also one that was refused.
+
+Reads are not recorded: there are hundreds of them to a write. Nor are reviews: they are created, but change nothing,
+and a server that delegates authentication to this one creates one for each of its own requests. Nor are other paths:
+health, metrics, discovery, OpenAPI, version. ``docs/guides/security/audit.md`` shows the policy as a file; a test
+compares the two.
+"""

@@ -113,7 +113,7 @@ def _wrong_resources(value: Any, path: str) -> Iterator[str]:
         yield from _unknown_fields(each, f"{at}.", _RESOURCES_FIELDS)
         group = each.get("group")
         if group and (not isinstance(group, str) or not _GROUP.fullmatch(group)):
-            yield f'{at}.group: must be an API group such as clusterregistry.k8s.io, without a version; "" is the core'
+            yield f'{at}.group: must be an API group such as storage.k8s.io, without a version; "" is the core'
         for name in ("resources", "resourceNames"):
             yield from _wrong_strings(each, f"{at}.", name)
         if each.get("resourceNames") and not each.get("resources"):

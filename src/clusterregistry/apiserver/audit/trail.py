@@ -20,62 +20,6 @@ LARGEST = 1024 * 1024
 LARGEST_YAML = 64 * 1024
 """Bytes above which a body is left out: one event must not hold up all others. YAML takes long to read."""
 
-
-class _TooLarge:
-    """A body that is left out for its size alone."""
-
-
-TOO_LARGE: Final = _TooLarge()
-_PROTOBUF = "application/vnd.kubernetes.protobuf"
-
-
-def decoded(body: bytes, content_type: str) -> Any:
-    """The value of a body in JSON, YAML or protobuf; TOO_LARGE, or None for any other, and for what is none of them."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    if not body or not media_type.endswith(("json", "yaml", _PROTOBUF)):
-        return None
-    if len(body) > (LARGEST_YAML if media_type.endswith("yaml") and body[:1] != b"{" else LARGEST):
-        return TOO_LARGE
-    try:
-        if media_type == _PROTOBUF:
-            return _protobuf(body)
-        if media_type.endswith("yaml"):
-            return yaml_codec.decode(body, strict=False).value
-        return _json(body)
-    except DecodeError:
-        return None
-
-
-def _protobuf(body: bytes) -> Any:
-    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - who answered has imported it by now
-
-    return protobuf_codec.decode(body).value
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return json_codec.decode(body, strict=False).value
-
-
-def without_managed_fields(value: Any) -> Any:
-    """The object, or the list of them, without ``metadata.managedFields``."""
-    if not isinstance(value, dict):
-        return value
-    value = _unmanaged(value)
-    if isinstance(items := value.get("items"), list):
-        value["items"] = [_unmanaged(item) if isinstance(item, dict) else item for item in items]
-    return value
-
-
-def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, dict) or "managedFields" not in metadata:
-        return dict(obj)
-    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
-
-
 LARGEST_NAMING_BODY = 64 * 1024
 """Below the level Request a body is only looked at for the name of what it creates: not if it is larger."""
 
@@ -208,3 +152,61 @@ class Audit:
         at = trail.received if stage is REQUEST_RECEIVED else self.now()
         self._counts.events += 1
         self._queue.put(Event(trail, stage, at), trail.size)
+
+
+# Bodies, decoded in the writing thread
+
+
+class _TooLarge:
+    """A body that is left out for its size alone."""
+
+
+TOO_LARGE: Final = _TooLarge()
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def decoded(body: bytes, content_type: str) -> Any:
+    """The value of a body in JSON, YAML or protobuf; TOO_LARGE, or None for any other, and for what is none of them."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not body or not media_type.endswith(("json", "yaml", _PROTOBUF)):
+        return None
+    if len(body) > (LARGEST_YAML if media_type.endswith("yaml") and body[:1] != b"{" else LARGEST):
+        return TOO_LARGE
+    try:
+        if media_type == _PROTOBUF:
+            return _protobuf(body)
+        if media_type.endswith("yaml"):
+            return yaml_codec.decode(body, strict=False).value
+        return _json(body)
+    except DecodeError:
+        return None
+
+
+def _protobuf(body: bytes) -> Any:
+    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - who answered has imported it by now
+
+    return protobuf_codec.decode(body).value
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return json_codec.decode(body, strict=False).value
+
+
+def without_managed_fields(value: Any) -> Any:
+    """The object, or the list of them, without ``metadata.managedFields``."""
+    if not isinstance(value, dict):
+        return value
+    value = _unmanaged(value)
+    if isinstance(items := value.get("items"), list):
+        value["items"] = [_unmanaged(item) if isinstance(item, dict) else item for item in items]
+    return value
+
+
+def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return dict(obj)
+    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}

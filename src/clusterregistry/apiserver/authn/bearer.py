@@ -1,4 +1,4 @@
-"""What a token is remembered by: never the token itself."""
+"""Bearer tokens: the ``Authorization`` header, and the sources of tokens that are asked in turn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Protocol, runtime_checkable
 
 from clusterregistry.apiserver.authn.interface import AuthRequest, CredentialRefused, Outcome
 from clusterregistry.apiserver.authn.user import User
+
+MAX_TOKEN = 32 * 1024
+"""Characters. A longer token is nobody's: those of the issuers that put all groups into them stay far below."""
+
+_KEY = os.urandom(32)
 
 
 class TokenAuthenticator(Protocol):
@@ -30,33 +35,6 @@ class Explaining(Protocol):
     def refusal(self, token: str) -> str:
         """Why ``user_of`` has answered None, for the log: nothing of the token itself."""
         ...
-
-
-class TokenSources:
-    """Several who know tokens as one: the first who knows the user counts."""
-
-    def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
-        self._sources = tuple(sources)
-
-    def user_of(self, token: str) -> Outcome | Awaitable[Outcome]:
-        return self._ask(iter(self._sources), token)
-
-    def _ask(self, sources: Iterator[TokenAuthenticator], token: str) -> Outcome | Awaitable[Outcome]:
-        for source in sources:
-            outcome = source.user_of(token)
-            if isinstance(outcome, User):
-                return outcome
-            if outcome is not None:
-                return self._go_on(outcome, sources, token)
-        return None
-
-    async def _go_on(self, asked: Awaitable[Outcome], others: Iterator[TokenAuthenticator], token: str) -> Outcome:
-        """Waits for one answer, and asks the others if that is no user."""
-        user = await asked
-        if user is not None:
-            return user
-        following = self._ask(others, token)
-        return following if following is None or isinstance(following, User) else await following
 
 
 class BearerTokens:
@@ -108,10 +86,31 @@ def token_of(header: str) -> str:
     return parts[1]
 
 
-MAX_TOKEN = 32 * 1024
-"""Characters. A longer token is nobody's: those of the issuers that put all groups into them stay far below."""
+class TokenSources:
+    """Several who know tokens as one: the first who knows the user counts."""
 
-_KEY = os.urandom(32)
+    def __init__(self, sources: Sequence[TokenAuthenticator]) -> None:
+        self._sources = tuple(sources)
+
+    def user_of(self, token: str) -> Outcome | Awaitable[Outcome]:
+        return self._ask(iter(self._sources), token)
+
+    def _ask(self, sources: Iterator[TokenAuthenticator], token: str) -> Outcome | Awaitable[Outcome]:
+        for source in sources:
+            outcome = source.user_of(token)
+            if isinstance(outcome, User):
+                return outcome
+            if outcome is not None:
+                return self._go_on(outcome, sources, token)
+        return None
+
+    async def _go_on(self, asked: Awaitable[Outcome], others: Iterator[TokenAuthenticator], token: str) -> Outcome:
+        """Waits for one answer, and asks the others if that is no user."""
+        user = await asked
+        if user is not None:
+            return user
+        following = self._ask(others, token)
+        return following if following is None or isinstance(following, User) else await following
 
 
 def usable(token: str) -> bool:

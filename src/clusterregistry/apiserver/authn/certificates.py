@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apiserver.authn.interface import CredentialRefused
 from clusterregistry.apiserver.http.transport import MAX_CHAIN
 
@@ -102,7 +103,7 @@ class Recognition(Generic[T]):
         self._read = read
         self._purpose, self._level = purpose, level
         self._clock = clock
-        self._seen: dict[bytes, _Found[T]] = {}
+        self._seen: BoundedCache[bytes, _Found[T]] = BoundedCache(MAX_REMEMBERED)
         """By the client's own certificate for one that counts, whatever else was sent: that there is a way from it to
         an authority stays true. For one that does not, by a digest of all that was looked at: more may be sent another
         time. So useless certificates that come along are not kept."""
@@ -130,9 +131,7 @@ class Recognition(Generic[T]):
         found = self._examine(chain, now)
         if found.value is None:
             log.log(self._level, "client certificate refused as that of %s: %s", self._purpose, found.refusal)
-        if len(self._seen) >= MAX_REMEMBERED:
-            self._seen.clear()
-        self._seen[_digest(chain) if found.value is None else chain[0]] = found
+        self._seen.put(_digest(chain) if found.value is None else chain[0], found)
         return found
 
     def _examine(self, chain: Chain, now: float) -> _Found[T]:

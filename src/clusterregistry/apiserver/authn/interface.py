@@ -1,4 +1,4 @@
-"""A 401 for credentials that are not good, with the reason for the server's log. The client never sees the reason."""
+"""The port of authentication: what an authenticator reads of a request, returns and raises."""
 
 from __future__ import annotations
 

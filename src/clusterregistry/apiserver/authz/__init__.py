@@ -1,6 +1,7 @@
 """Authorization: decides whether a user may do what a request asks.
 
-A port (``interface``), one implementation a file (``rbac`` a package), ``union``, which asks them in order, and
-``modes``, which makes the union that ``--authorization-mode`` names. Authorizers decide from attributes alone: they
-never see bodies or objects, and they raise nothing.
+``interface`` has the ports, ``rbac`` and ``webhook`` are authorizers, ``union`` calls several in order, and ``modes``
+makes the union that ``--authorization-mode`` names. ``visible_names`` decides for filtered lists and watches, and
+``forbidden`` makes the error of a refusal. Authorizers decide from attributes alone: they never see bodies or objects,
+and they raise nothing.
 """

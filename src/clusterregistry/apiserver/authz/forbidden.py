@@ -1,4 +1,4 @@
-"""What a user who is refused gets to read, in kube-apiserver's words."""
+"""The error for a request that is not allowed, with kube-apiserver's message."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authz.interface import Attributes, Decision
 
-# kube-apiserver's precaution: no error of a user's own making must look like HTML.
+# kube-apiserver's precaution: a message with parts of the request must not look like HTML.
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def forbidden(attributes: Attributes, decision: Decision) -> errors.APIError:
-    """The 403 for a request that was not allowed; the 503 when nobody could say whether it is."""
+    """403 for a request that is not allowed, 503 if no authorizer could decide."""
     if decision.undecided:
         return errors.service_unavailable(_undecided_message(attributes, decision.reason))
     detail = forbidden_message(attributes, decision.reason)
@@ -22,20 +22,16 @@ def forbidden(attributes: Attributes, decision: Decision) -> errors.APIError:
 
 def forbidden_message(attributes: Attributes, reason: str = "") -> str:
     """``User "jane" cannot list resource "clusters" in API group "example.com" at the cluster scope``."""
-    message = _what_is_refused(attributes).translate(_HTML)
+    message = _describe(attributes, verb=f"cannot {attributes.verb}").translate(_HTML)
     return f"{message}: {reason}" if reason else message
 
 
 def _undecided_message(attributes: Attributes, reason: str) -> str:
-    what = _what_is_asked(attributes, verb=f"may {attributes.verb}").translate(_HTML)
+    what = _describe(attributes, verb=f"may {attributes.verb}").translate(_HTML)
     return f"it cannot be decided now whether {what}: {reason}"
 
 
-def _what_is_refused(attributes: Attributes) -> str:
-    return _what_is_asked(attributes, verb=f"cannot {attributes.verb}")
-
-
-def _what_is_asked(attributes: Attributes, *, verb: str) -> str:
+def _describe(attributes: Attributes, *, verb: str) -> str:
     who = f"User {quoted(attributes.user.name)} {verb}"
     if not attributes.is_resource_request:
         return f"{who} path {quoted(attributes.path)}"

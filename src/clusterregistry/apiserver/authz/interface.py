@@ -1,4 +1,4 @@
-"""The port of authorization: what is asked, and what is answered."""
+"""The ports of authorization: attributes of a request in, a decision out."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; ``reason`` is for the user who is refused, and for the audit log.
+    """A verdict; ``reason`` is for the message of a refusal, and for the audit log.
 
-    ``undecided``: nobody could be asked who knows. That is a DENY, but no verdict on the user: 503, not 403.
+    ``undecided``: the authorizer that decides did not answer. That is a DENY, but the error is 503, not 403.
     """
 
     verdict: Verdict
@@ -41,7 +41,7 @@ NO_OPINION = Decision(Verdict.NO_OPINION)
 
 
 class Attributes(Struct, gc=False):
-    """What a user wants to do. Never changed. The collector does not look at these: many are kept, none in a circle.
+    """What a user asks to do. Immutable. Not tracked by the garbage collector: many are kept, none is in a cycle.
 
     A resource request has ``group`` ... ``namespace``; any other has only its ``path``, and as ``verb`` the HTTP
     method in lower case.
@@ -60,18 +60,18 @@ class Attributes(Struct, gc=False):
 
 
 class Authorizer(Protocol):
-    """Somebody with an opinion on who may do what."""
+    """Decides whether a request is allowed."""
 
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
-        """ALLOW and DENY are final; NO_OPINION passes the question on. Must not block and must not raise.
+        """ALLOW and DENY are final; NO_OPINION leaves the decision to the next authorizer. Must not block or raise.
 
-        Who has to ask somebody else first answers with an awaitable; who knows the answer gives it at once.
+        An authorizer that has to call another server returns an awaitable, any other the decision itself.
         """
         ...
 
 
 async def decided(authorizer: Authorizer, attributes: Attributes) -> Decision:
-    """The decision, whether it has to be waited for or not: for those who ask besides the way of a request."""
+    """Awaits the decision if necessary. For callers other than the authorization filter."""
     decision = authorizer.authorize(attributes)
     return decision if isinstance(decision, Decision) else await decision
 
@@ -116,9 +116,9 @@ class RuleLister(Protocol):
 
 @runtime_checkable
 class NameLister(Protocol):
-    """An authorizer that can tell which single objects a user may see, for filtered lists and watches.
+    """An authorizer that can list the single objects that a user may see, for filtered lists and watches.
 
-    It decides at once, never with an awaitable, and never denies one of the names that it tells.
+    It never decides with an awaitable, and never denies one of the names that it lists.
     """
 
     def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
@@ -126,11 +126,11 @@ class NameLister(Protocol):
         ...
 
     def changed_at(self, user: User) -> int:
-        """The storage revision of the last change that may concern the user: before it, names may have been others."""
+        """The storage revision of the last change of the user's rights: before it, the names may have been others."""
         ...
 
     def granted_at(self, user: User) -> int:
-        """The storage revision of the newest right that the user has: before it, they may have had fewer."""
+        """The storage revision of the user's newest right: before it, the user may have had fewer."""
         ...
 
     async def caught_up(self, revision: int) -> None:
@@ -138,12 +138,12 @@ class NameLister(Protocol):
         ...
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Calls the listener after each change of rights. Returns what ends that; calling it again does nothing."""
+        """Calls the listener after each change of rights. Returns an idempotent function that ends that."""
         ...
 
 
-class NamesNobody:
-    """A NameLister without names: for authorizers that never allow single objects nor deny anything."""
+class EmptyNameLister:
+    """A NameLister without names: for authorizers that neither allow single objects nor deny anything."""
 
     def changed_at(self, user: User) -> int:  # noqa: ARG002 - the port's signature
         return 0
@@ -155,11 +155,11 @@ class NamesNobody:
         return frozenset()
 
     async def caught_up(self, revision: int) -> None:
-        """There is nothing to wait for."""
+        """Returns at once."""
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - nothing ever changes
-        return _nothing_to_end
+        return _do_nothing
 
 
-def _nothing_to_end() -> None:
+def _do_nothing() -> None:
     pass

@@ -1,4 +1,4 @@
-"""From ``--authorization-mode`` to an authorizer."""
+"""Makes the authorizer that ``--authorization-mode`` names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterregistry.apiserver.authz.interface import (
     Attributes,
     Authorizer,
     Decision,
-    NamesNobody,
+    EmptyNameLister,
     PathRule,
     ResourceRule,
     UserRules,
@@ -27,7 +27,7 @@ _EVERYTHING = UserRules(
 )
 
 
-class AlwaysAllow(NamesNobody):
+class AlwaysAllow(EmptyNameLister):
     def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002 - the port's signature
         return ALLOW
 
@@ -35,8 +35,8 @@ class AlwaysAllow(NamesNobody):
         return _EVERYTHING
 
 
-class AlwaysDeny(NamesNobody):
-    """Allows nothing. As in kube-apiserver this is no veto: a mode named after it may still allow."""
+class AlwaysDeny(EmptyNameLister):
+    """Allows nothing. As in kube-apiserver it does not deny: a later mode may still allow."""
 
     def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002 - the port's signature
         return Decision(Verdict.NO_OPINION, "Everything is forbidden.")
@@ -45,8 +45,8 @@ class AlwaysDeny(NamesNobody):
         return UserRules()
 
 
-class OpenPaths(NamesNobody):
-    """Allows everything on these paths, not on those below them, and has no opinion on others."""
+class OpenPaths(EmptyNameLister):
+    """Allows everything on these exact paths, and has no opinion on others."""
 
     def __init__(self, *paths: str) -> None:
         self._paths = frozenset(paths)
@@ -59,7 +59,7 @@ class OpenPaths(NamesNobody):
         return self._rules
 
 
-class PrivilegedGroups(NamesNobody):
+class PrivilegedGroups(EmptyNameLister):
     """Allows members of the groups everything and has no opinion on others."""
 
     def __init__(self, *groups: str) -> None:
@@ -69,7 +69,7 @@ class PrivilegedGroups(NamesNobody):
         return NO_OPINION if self._groups.isdisjoint(attributes.user.groups) else ALLOW
 
     def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
-        """None: as in kube-apiserver, what such a group may do is listed only where a role says it as well."""
+        """None: as in kube-apiserver, the rights of such a group are listed only if a role has them as well."""
         return UserRules()
 
 
@@ -85,19 +85,18 @@ MODES: dict[str, Callable[[Policy], Authorizer]] = {
 }
 
 NAMES = (RBAC, WEBHOOK, ALWAYS_ALLOW, ALWAYS_DENY)
-"""What ``--authorization-mode`` may name."""
+"""The valid values of ``--authorization-mode``."""
 
 
 def in_order(
     modes: Sequence[str], policy: Policy | None = None, *, made: Mapping[str, Authorizer] | None = None
 ) -> Union:
-    """The authorizer for validated mode names, asked in this order. ``policy`` is what RBAC decides from.
+    """The authorizer for validated mode names, in this order. RBAC decides from ``policy``.
 
-    ``made`` are the authorizers of modes that need more than that, by name.
+    ``made`` has the authorizers of modes that need more than a policy, by name.
 
-    ``system:masters`` comes before all of them, in every mode, as in kube-apiserver: an administrator cannot be
-    locked out by a policy.
+    ``system:masters`` comes before all modes, as in kube-apiserver: no policy can lock an administrator out.
     """
-    rules, ready = Policy() if policy is None else policy, made or {}
-    named = (ready[mode] if mode in ready else MODES[mode](rules) for mode in modes)
+    rbac_policy, ready = Policy() if policy is None else policy, made or {}
+    named = (ready[mode] if mode in ready else MODES[mode](rbac_policy) for mode in modes)
     return Union((PrivilegedGroups(MASTERS), *named))

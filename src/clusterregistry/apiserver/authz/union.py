@@ -1,4 +1,4 @@
-"""Several authorizers as one."""
+"""Several authorizers as one, as k8s.io/apiserver's union authorizer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from clusterregistry.apiserver.authz.interface import (
     Attributes,
     Authorizer,
     Decision,
+    EmptyNameLister,
     NameLister,
     RuleLister,
     UserRules,
@@ -21,48 +22,50 @@ _NO_OPINION = Verdict.NO_OPINION  # looked up once: members of an Enum cost a ca
 
 
 class Union:
-    """Asks each in turn; the first that has an opinion decides.
+    """Calls each authorizer in turn; the first that has an opinion decides.
 
-    When none has one, the answer is NO_OPINION with the reasons of all, a line each, as kube-apiserver gives them.
+    If none has one, the decision is NO_OPINION with the reasons of all, a line each, as in kube-apiserver.
     """
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(_flat(authorizers))
         self._rule_listers = [each for each in self._authorizers if isinstance(each, RuleLister)]
-        # Who cannot list names might deny what those behind it would allow: their names do not count.
-        tell_names = takewhile(lambda each: isinstance(each, NameLister), self._authorizers)
-        self._name_listers = [each for each in tell_names if isinstance(each, NameLister)]
+        # An authorizer that cannot list names might deny those that later ones allow: their names do not count.
+        listers = takewhile(lambda each: isinstance(each, NameLister), self._authorizers)
+        self._name_listers = [
+            each for each in listers if isinstance(each, NameLister) and not isinstance(each, EmptyNameLister)
+        ]
 
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
-        return self._ask(iter(self._authorizers), attributes, reasons=[])
+        return self._decide(iter(self._authorizers), attributes, reasons=[])
 
-    def _ask(
+    def _decide(
         self, authorizers: Iterator[Authorizer], attributes: Attributes, *, reasons: list[str]
     ) -> Decision | Awaitable[Decision]:
         for authorizer in authorizers:
             decision = authorizer.authorize(attributes)
             if not isinstance(decision, Decision):
-                return self._go_on(decision, authorizers, attributes, reasons=reasons)
+                return self._await_decision(decision, authorizers, attributes, reasons=reasons)
             if decision.verdict is not _NO_OPINION:
                 return decision
             if decision.reason:
                 reasons.append(decision.reason)
         return Decision(Verdict.NO_OPINION, "\n".join(reasons)) if reasons else NO_OPINION
 
-    async def _go_on(
-        self, asked: Awaitable[Decision], others: Iterator[Authorizer], attributes: Attributes, *, reasons: list[str]
+    async def _await_decision(
+        self, pending: Awaitable[Decision], others: Iterator[Authorizer], attributes: Attributes, *, reasons: list[str]
     ) -> Decision:
-        """Waits for one decision, and asks the others if that is no opinion."""
-        decision = await asked
+        """Awaits one decision, and calls the others if it is no opinion."""
+        decision = await pending
         if decision.verdict is not Verdict.NO_OPINION:
             return decision
         if decision.reason:
             reasons.append(decision.reason)
-        following = self._ask(others, attributes, reasons=reasons)
+        following = self._decide(others, attributes, reasons=reasons)
         return following if isinstance(following, Decision) else await following
 
     def rules_of(self, user: User) -> UserRules:
-        """The rules of all together; incomplete when one of them cannot list its rules."""
+        """The rules of all together; incomplete if one of them cannot list its rules."""
         listed = [each.rules_of(user) for each in self._rule_listers]
         return UserRules(
             resource_rules=tuple(rule for each in listed for rule in each.resource_rules),
@@ -72,7 +75,7 @@ class Union:
         )
 
     def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
-        """The names that any of them allows and none before it can deny."""
+        """The names that one of them allows and no earlier one can deny."""
         named = [each.names_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
         return frozenset().union(*named)
 
@@ -97,7 +100,7 @@ class Union:
 
 
 def _flat(authorizers: Sequence[Authorizer]) -> Iterator[Authorizer]:
-    """Those within other unions one by one: who can deny must be seen from outside."""
+    """The authorizers, those of nested unions one by one, so that all that can deny are seen."""
     for each in authorizers:
         if isinstance(each, Union):
             yield from each._authorizers  # noqa: SLF001 - another of the same class

@@ -1,4 +1,4 @@
-"""Which objects of a resource a user may see, asked again whenever rights change."""
+"""The objects of a resource that a user may see, evaluated anew whenever rights change."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Awaitable, Callable
 from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, NameLister, Verdict
 
 SINGLE_OBJECT_VERB = "get"
-"""Who may do this with single objects sees these in lists and watches."""
+"""The verb on a single object that makes it visible in filtered lists and watches."""
 
-_asked: set[asyncio.Future[Decision]] = set()
-"""Questions under way that nobody waits for: asyncio itself would forget them."""
+_pending: set[asyncio.Future[Decision]] = set()
+"""Decisions that are being made in the background: asyncio itself keeps no reference to their tasks."""
 
 
 class Visibility:
-    """What a list or watch shows to one user: everything that is allowed, else the objects that they may get.
+    """What a list or watch shows to one user: everything if that is allowed, else the objects that the user may get.
 
-    ``filtered`` is False where whoever may not list everything lists nothing.
+    Implements ``registry.object_filter.ObjectFilter``. Without ``filtered`` a user who may not list all objects sees
+    none.
     """
 
     __slots__ = ("_attributes", "_authorizer", "_filtered", "_lister", "_whole_at")
@@ -31,32 +32,32 @@ class Visibility:
         allowed: bool,
         filtered: bool,
     ) -> None:
-        """``allowed`` is what the authorizer has just said to the attributes."""
+        """``allowed`` is the authorizer's decision on the attributes."""
         self._authorizer, self._lister = authorizer, lister
         self._attributes, self._filtered = attributes, filtered
         self._whole_at = lister.changed_at(attributes.user) if allowed else None
 
     def names(self) -> frozenset[str] | None:
-        """The names that the user may see by now; None: all.
+        """The names that the user may see now; None: all.
 
-        Never waits: where somebody would have to be asked elsewhere, what was said last counts until rights change,
-        and single names from then on. Whoever asks anew gets the whole truth.
+        Never waits. If the decision needs a call to another server, the last decision counts until rights change, and
+        single names from then on; the next request of the user is authorized anew.
         """
         decision = self._authorizer.authorize(self._attributes)
         if not isinstance(decision, Decision) or decision.undecided:
             if not isinstance(decision, Decision):
-                _let_it_answer(decision)
+                _finish_in_background(decision)
             return None if self._whole_at == self.changed_at else self.single_names()
         if decision.allowed:
             return None
         return frozenset() if decision.verdict is Verdict.DENY else self.single_names()
 
     def single_names(self) -> frozenset[str]:
-        """The names for somebody who may not see all."""
+        """The names for a user who may not see all objects."""
         if not self._filtered:
             return frozenset()
-        asked = self._attributes
-        return self._lister.names_of(asked.user, verb=SINGLE_OBJECT_VERB, group=asked.group, resource=asked.resource)
+        user, group, resource = self._attributes.user, self._attributes.group, self._attributes.resource
+        return self._lister.names_of(user, verb=SINGLE_OBJECT_VERB, group=group, resource=resource)
 
     @property
     def changed_at(self) -> int:
@@ -73,8 +74,8 @@ class Visibility:
         return self._lister.on_change(listener)
 
 
-def _let_it_answer(asked: Awaitable[Decision]) -> None:
-    """A question that was begun has to be brought to its end. Who asks elsewhere knows the answer next time."""
-    answer = asyncio.ensure_future(asked)
-    _asked.add(answer)
-    answer.add_done_callback(_asked.discard)
+def _finish_in_background(decision: Awaitable[Decision]) -> None:
+    """Completes a decision that was begun. The authorizer has it cached the next time."""
+    task = asyncio.ensure_future(decision)
+    _pending.add(task)
+    task.add_done_callback(_pending.discard)

@@ -1,7 +1,7 @@
-"""Decisions of a webhook: asked with a SubjectAccessReview of ``authorization.k8s.io/v1``, as kube-apiserver asks.
+"""Authorization by a webhook, with a SubjectAccessReview of ``authorization.k8s.io/v1`` as kube-apiserver sends it.
 
-Answers hold for a time, those that allow and those that do not for times of their own. Field and label selectors are
-not sent.
+Decisions are cached, those that allow and those that do not for times of their own. Field and label selectors are not
+sent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from clusterregistry.apiserver.webhooks.ttl_cache import TTLCache
 log = logging.getLogger(__name__)
 
 API_VERSION = "authorization.k8s.io/v1"
-MAX_REMEMBERED = 8192
-LONGEST_REMEMBERED = 10_000
-"""Characters that a client chooses. As in kube-apiserver, a question with more of them is not worth the memory."""
+MAX_CACHED = 8192
+LONGEST_CACHED = 10_000
+"""Characters that a client chooses. As in kube-apiserver, a decision on more of them is not cached."""
 
 CONTRADICTION = "the authorization webhook both allows and denies it"
 _SILENT = "the authorization webhook does not answer"
@@ -31,23 +31,23 @@ _UNKNOWN_RULES = UserRules(incomplete=True, problems=("webhook authorizer does n
 _FIELDS = ("verb", "group", "version", "resource", "subresource", "name", "namespace")
 
 
-class Asked(Protocol):
-    """Whom we ask."""
+class ReviewClient(Protocol):
+    """Sends reviews to the webhook."""
 
     async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The document that is answered. Raises CallFailed, and nothing else."""
+        """Returns the document of the response. Raises CallFailed, and nothing else."""
         ...
 
 
 class Webhook:
-    """Leaves decisions to a webhook. ``on_failure`` is the verdict when it does not answer.
+    """Has a webhook decide. ``on_failure`` is the verdict if it does not answer.
 
-    ``undecided`` makes the decision instead, where one that does not answer must not count as one that refuses.
+    ``undecided`` makes the decision instead, where no answer must not count as a refusal.
     """
 
-    def __init__(  # noqa: PLR0913 - all but whom to ask by keyword
+    def __init__(  # noqa: PLR0913 - all but the webhook by keyword
         self,
-        webhook: Asked,
+        webhook: ReviewClient,
         *,
         allowed_seconds: float,
         refused_seconds: float,
@@ -59,9 +59,9 @@ class Webhook:
         self._webhook = webhook
         self._seconds = {True: allowed_seconds, False: refused_seconds}
         self._silent, self._undecided = Decision(on_failure, _SILENT), undecided
-        # Apart, so that nobody who is refused a lot pushes out what others may.
-        self._allowed: TTLCache[Hashable, Decision] = TTLCache(MAX_REMEMBERED, clock=clock)
-        self._refused: TTLCache[Hashable, Decision] = TTLCache(MAX_REMEMBERED, clock=clock)
+        # Apart, so that a user with many refusals does not push out what others are allowed.
+        self._allowed: TTLCache[Hashable, Decision] = TTLCache(MAX_CACHED, clock=clock)
+        self._refused: TTLCache[Hashable, Decision] = TTLCache(MAX_CACHED, clock=clock)
         self._questions: SingleFlight[Hashable, Decision] = SingleFlight()
         self._state = state or HealthState(
             "the authorization webhook", consequence=f"its verdict is: {on_failure.value}"
@@ -84,13 +84,13 @@ class Webhook:
             return self._failed(error)
         self._state.worked()
         decision = decide(status)
-        if decision.reason != CONTRADICTION and _controlled(attributes) < LONGEST_REMEMBERED:
-            kept = self._allowed if decision.allowed else self._refused
-            kept.keep_for(key, decision, seconds=self._seconds[decision.allowed])
+        if decision.reason != CONTRADICTION and _controlled(attributes) < LONGEST_CACHED:
+            cache = self._allowed if decision.allowed else self._refused
+            cache.keep_for(key, decision, seconds=self._seconds[decision.allowed])
         return decision
 
     def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
-        """Nobody can list what a webhook would allow, says kube-apiserver too."""
+        """Incomplete, as in kube-apiserver: a webhook cannot list what it would allow."""
         return _UNKNOWN_RULES
 
     def _failed(self, error: CallFailed) -> Decision:
@@ -102,7 +102,7 @@ class Webhook:
 
 
 def _key(attributes: Attributes) -> Hashable:
-    """Everything that a question holds."""
+    """Everything that the review depends on."""
     user = attributes.user
     return (
         user.name,
@@ -125,7 +125,7 @@ def _controlled(attributes: Attributes) -> int:
 
 
 def question(attributes: Attributes) -> dict[str, Any]:
-    """The review to send. As in Go's JSON, what is empty is left out."""
+    """The review to send. As in Go's JSON, empty fields are left out."""
     user = attributes.user
     subject: dict[str, Any] = {
         "user": user.name,
@@ -145,7 +145,7 @@ def _without_empty(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_status(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status of an answer. Raises CallFailed for one that is no SubjectAccessReview."""
+    """The status of a response. Raises CallFailed if it is not a SubjectAccessReview."""
     if answer.get("apiVersion") != API_VERSION or answer.get("kind") != "SubjectAccessReview":
         raise CallFailed(f"its answer is no SubjectAccessReview of {API_VERSION}")
     status = answer.get("status")
@@ -157,7 +157,7 @@ def read_status(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def decide(status: Mapping[str, Any]) -> Decision:
-    """What a status means. One that allows and denies at once denies, as in kube-apiserver."""
+    """The decision of a status. One that allows and denies at once denies, as in kube-apiserver."""
     if status.get("evaluationError"):
         log.warning("the authorization webhook reports an error: %r", status["evaluationError"])
     allowed, denied = status.get("allowed", False), status.get("denied", False)

@@ -1,14 +1,15 @@
-"""``clusterregistry aggregated``: the server behind a kube-apiserver, which knows the users and what they may do."""
+"""``aggregated``: the server behind a kube-apiserver, which knows the users and what they may do."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli import help_text, server
+from clusterregistry.apiserver.cli import server
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.provision import CertificateRequest
+from clusterregistry.apiserver.product import Product
 from clusterregistry.cli.console import say
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def _occasions(completed: CompletedOptions) -> LifecycleHooks:
+def _hooks(completed: CompletedOptions, _product: Product) -> LifecycleHooks:
     from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
     wanted = server.wanted(completed)
@@ -33,4 +34,4 @@ def _renew(wanted: CertificateRequest) -> None:
         _log.info("made %s", made)
 
 
-run = server.ServerCommand(name="aggregated", aggregated=True, help=help_text.aggregated, occasions=_occasions).run
+run = server.ServerCommand(name="aggregated", aggregated=True, hooks=_hooks).run

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from clusterregistry.cli.program import Length
 
-class Length(StrEnum):
-    """How much help was asked for."""
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.options.groups import OptionSet
+    from clusterregistry.apiserver.product import Product
 
-    NONE = ""
-    SHORT = "short"
-    ALL = "all"
-
-
-_SHORT = frozenset({"-h", "--help", "-help"})
-_ALL = frozenset(f"{spelling}=all" for spelling in _SHORT)
-
-
-def asked_for(arguments: Sequence[str]) -> Length:
-    """Whether a command line asks for help, wherever in it."""
-    if _ALL.intersection(arguments):
-        return Length.ALL
-    return Length.SHORT if _SHORT.intersection(arguments) else Length.NONE
-
-
-PROGRAM = """\
-clusterregistry keeps a list of clusters behind a Kubernetes-style API: use it with kubectl and any Kubernetes client.
+_PROGRAM = """\
+SUMMARY
 
 Usage:
-  clusterregistry COMMAND [flags]
+  PROGRAM COMMAND [flags]
 
 Commands:
   standalone   run the API server on its own: it brings TLS, users and storage along
@@ -37,11 +22,11 @@ Commands:
   storage      back up, restore, check and move the data (also while the server runs)
   version      tell the version (--short: only the version)
   completion   make a script that has the shell complete commands and flags
-  help         tell about a command: clusterregistry help standalone (--help=all: every flag)
+  help         tell about a command: PROGRAM help standalone (--help=all: every flag)
 
 First steps:
-  clusterregistry standalone
-  kubectl --kubeconfig ~/.local/share/clusterregistry/admin.kubeconfig get clusters
+  PROGRAM standalone
+  kubectl --kubeconfig ~/.local/share/PROGRAM/admin.kubeconfig EXAMPLE
 
 Exit status:
   0  done, or stopped as asked
@@ -55,39 +40,29 @@ Runs the API server on its own. Without any flags it works: it keeps everything 
 certificate authority and an administrator's kubeconfig at the first start, and listens on 127.0.0.1:8443.
 
 Usage:
-  clusterregistry standalone [flags]
+  PROGRAM standalone [flags]
 
 Examples:
   # Try it: then follow the kubectl command that it prints
-  clusterregistry standalone
+  PROGRAM standalone
 
   # Serve others: listen on all interfaces, under a name that the certificate then holds
-  clusterregistry standalone --bind-address=0.0.0.0 --advertise-address=registry.example.com
+  PROGRAM standalone --bind-address=0.0.0.0 --advertise-address=registry.example.com
 
   # Users with tokens; a line of the file: s3cret,jane,1,"viewers"
   # The guide docs/guides/access.md gives the group `viewers` the role `view`, to read and no more
-  clusterregistry standalone --token-auth-file=tokens.csv
+  PROGRAM standalone --token-auth-file=tokens.csv
 
   # The same from the environment, or from a file with the line `token-auth-file: tokens.csv`
-  CLUSTERREGISTRY_TOKEN_AUTH_FILE=tokens.csv clusterregistry standalone
-  clusterregistry standalone --config=registry.yaml
+  VARIABLES_TOKEN_AUTH_FILE=tokens.csv PROGRAM standalone
+  PROGRAM standalone --config=registry.yaml
 
   # See what all of these amount to, without a start
-  clusterregistry standalone --config=registry.yaml --print-config
+  PROGRAM standalone --config=registry.yaml --print-config
 
-A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file.
+A flag counts more than its environment variable (VARIABLES_ and the name in capitals), that more than the file.
 Durations: 30s, 5m, 1h30m, or plain seconds. Booleans: --flag, --flag=true, --flag=false.
 
-"""
-
-_VERSION = """\
-Tells the version of this program.
-
-Usage:
-  {program} version [--short]
-
-Flags:
-  --short   only the version, for scripts
 """
 
 _AGGREGATED = """\
@@ -96,27 +71,25 @@ who users are and what they may do; roles and bindings are those of the host clu
 cluster by itself.
 
 Usage:
-  clusterregistry aggregated [flags]
+  PROGRAM aggregated [flags]
 
 Examples:
   # In a pod of the host cluster
-  clusterregistry aggregated --bind-address=0.0.0.0 --tls-cert-file=tls.crt --tls-private-key-file=tls.key
+  PROGRAM aggregated --bind-address=0.0.0.0 --tls-cert-file=tls.crt --tls-private-key-file=tls.key
 
   # Elsewhere
-  clusterregistry aggregated --kubeconfig=host.kubeconfig --etcd-servers=https://etcd-0:2379
+  PROGRAM aggregated --kubeconfig=host.kubeconfig --etcd-servers=https://etcd-0:2379
 
   # See what all flags, variables and files amount to, without a start
-  clusterregistry aggregated --kubeconfig=host.kubeconfig --print-config
+  PROGRAM aggregated --kubeconfig=host.kubeconfig --print-config
 
-A flag counts more than its environment variable (CLUSTERREGISTRY_ and the name in capitals), that more than the file
+A flag counts more than its environment variable (VARIABLES_ and the name in capitals), that more than the file
 that --config names. What the host cluster answers is remembered for 10 seconds, unless the flags on that say otherwise.
 
 """
 
 
-def version(program: str) -> str:
-    return _VERSION.format(program=program)
-
+_SERVER_COMMANDS = {"standalone": _STANDALONE, "aggregated": _AGGREGATED}
 
 _FIRST_FLAGS = (
     "config",
@@ -143,25 +116,29 @@ _PRINT_CONFIG = """\
 """
 
 
-def standalone(length: Length) -> str:
-    return _STANDALONE + _flags("standalone", length)
+def program(product: Product) -> str:
+    """The help of the program itself."""
+    text = _PROGRAM.replace("SUMMARY", product.summary).replace("EXAMPLE", product.example)
+    return product.options.names_program(text)
 
 
-def aggregated(length: Length) -> str:
-    return _AGGREGATED + _flags("aggregated", length)
+def server_command(command: str, product: Product, length: Length) -> str:
+    """The help of ``standalone`` or ``aggregated``."""
+    text = _SERVER_COMMANDS[command].replace("VARIABLES_", product.options.environment_prefix)
+    return product.options.names_program(text) + _flags(command, product.options, length)
 
 
-def _flags(command: str, length: Length) -> str:
+def _flags(command: str, known: OptionSet, length: Length) -> str:
     # Only for those who ask.
     import shutil  # noqa: PLC0415
 
     from clusterregistry.apiserver.options import reference, scope  # noqa: PLC0415
 
     width = max(60, min(shutil.get_terminal_size().columns, 110))
-    groups = scope.by_group(aggregated=command == "aggregated")
+    groups = scope.by_group(known, aggregated=command == "aggregated")
     if length is Length.ALL:
-        return f"Instead of a start:\n{_PRINT_CONFIG}\n{reference.help_text(width, groups).rstrip()}\n"
+        return f"Instead of a start:\n{_PRINT_CONFIG}\n{reference.help_text(known, groups, width).rstrip()}\n"
     options = {each.flag: each for group in groups.values() for each in group}
     first = [options[flag] for flag in _FIRST_FLAGS if flag in options]
-    more = f"All {len(options)} flags: clusterregistry {command} --help=all\n"
+    more = f"All {len(options)} flags: {known.program} {command} --help=all\n"
     return f"First flags:\n{reference.short_help(first, width)}\n{_PRINT_CONFIG}\n{more}"

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.cli import help_text
-from clusterregistry.apiserver.cli.help_text import Length
 from clusterregistry.apiserver.options import CompletedOptions, OptionsError, Problem
 from clusterregistry.apiserver.options.load import load_with_sources
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import CertificateRequest, ProvisionResult
-from clusterregistry.cli import exit_status, logs
-from clusterregistry.cli.console import complain, indented, say
+from clusterregistry.apiserver.product import Product
+from clusterregistry.cli import exit_status, logs, program
+from clusterregistry.cli.console import indented, say
 from clusterregistry.cli.options.value_types import BOOLEAN
 
 if TYPE_CHECKING:
@@ -28,58 +29,39 @@ _PRINT_CONFIG = "--print-config"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCommand:
-    """A command that runs a server. ``occasions`` says what it does besides; it may raise CertificateError."""
+    """A command that runs a server. ``hooks`` makes what it does besides serving; it may raise OperatorError."""
 
     name: str
     aggregated: bool
-    help: Callable[[Length], str]
-    occasions: Callable[[CompletedOptions], LifecycleHooks]
+    hooks: Callable[[CompletedOptions, Product], LifecycleHooks]
 
-    def run(self, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-        if length := help_text.asked_for(arguments):
-            say(self.help(length).rstrip())
+    def run(self, product: Product, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+        if length := program.asked_for(arguments):
+            say(help_text.server_command(self.name, product, length).rstrip())
             return exit_status.OK
         try:
             only_print, arguments = _print_config(arguments)
-            resolved, completed = load_with_sources(arguments, environ, aggregated=self.aggregated)
+            resolved, completed = load_with_sources(arguments, environ, product.options, aggregated=self.aggregated)
         except OptionsError as error:
-            self._explain(error)
-            return exit_status.USAGE
+            return program.report_usage(f"{product.name} {self.name}", error, subject="options")
         if only_print:
             from clusterregistry.apiserver.options import effective_config  # noqa: PLC0415 - few want this
 
-            say(effective_config.render(resolved, completed, command=self.name).rstrip())
+            say(effective_config.render(resolved, completed, product.options, command=self.name).rstrip())
             return exit_status.OK
         logs.configure(completed.general)
         for warning in completed.warnings:
             _log.warning(warning)
-        return self._serve(completed)
+        return self._serve(completed, product)
 
-    def _explain(self, error: OptionsError) -> None:
-        count = len(error.problems)
-        complain(
-            f"clusterregistry {self.name}: {count} problem{'s' if count > 1 else ''} with the options:",
-            *indented(str(problem) for problem in error.problems),
-            f"See: clusterregistry {self.name} --help",
-        )
-
-    def _serve(self, completed: CompletedOptions) -> int:
-        gc.disable()  # until all is loaded: ``serving.running`` turns it on again
-        # Late, so that --help and a mistyped flag are answered at once.
-        from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
-        from clusterregistry.apiserver import lifecycle  # noqa: PLC0415
+    def _serve(self, completed: CompletedOptions, product: Product) -> int:
+        gc.disable()  # until all is loaded: ``lifecycle`` turns it on again
+        from clusterregistry.apiserver import lifecycle  # noqa: PLC0415 - keeps --help and a mistyped flag fast
 
         try:
-            return lifecycle.serve(completed, self.occasions(completed))
-        except (lifecycle.StartupError, CertificateError) as error:
-            return self._failed(str(error), error.remedy)
-
-    def _failed(self, message: str, remedy: str) -> int:
-        if logs.are_json():
-            _log.error("%s. What to do: %s", message, remedy)
-        else:
-            complain(f"clusterregistry {self.name}: {message}", f"What to do: {remedy}")
-        return exit_status.STARTUP
+            return lifecycle.serve(completed, product, self.hooks(completed, product))
+        except OperatorError as error:
+            return program.report_failure(f"{product.name} {self.name}", error)
 
 
 def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:
@@ -98,6 +80,7 @@ def wanted(completed: CompletedOptions) -> CertificateRequest:
     """The certificates that a server needs. In aggregated mode clients know what to verify it by from the host."""
     serving = completed.serving
     return CertificateRequest(
+        program=completed.program,
         layout=completed.layout,
         server_url=completed.server_url,
         names=provision.serving_names(serving.bind_address, serving.advertise_address, *serving.tls_san),

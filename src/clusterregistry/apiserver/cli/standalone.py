@@ -1,4 +1,4 @@
-"""``clusterregistry standalone``: the server on its own, with certificates and an administrator of its own."""
+"""``standalone``: the server on its own, with certificates and an administrator of its own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import logging
 import shlex
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli import help_text, server
+from clusterregistry.apiserver.cli import server
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.provision import CertificateRequest
+from clusterregistry.apiserver.product import Product
 from clusterregistry.cli.console import say
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _occasions(completed: CompletedOptions) -> LifecycleHooks:
+def _hooks(completed: CompletedOptions, product: Product) -> LifecycleHooks:
     from clusterregistry.apiserver.lifecycle import LifecycleHooks  # noqa: PLC0415 - keeps --help fast
 
     wanted = server.wanted(completed)
     return LifecycleHooks(
         prepare=lambda: _prepare(wanted),
-        on_ready=lambda: _announce(completed, wanted),
+        on_ready=lambda: _announce(completed, wanted, example=product.example),
         renew=lambda: _renew(wanted),
     )
 
@@ -35,7 +36,7 @@ def _prepare(wanted: CertificateRequest) -> None:
         log.warning(warning)
 
 
-def _announce(completed: CompletedOptions, wanted: CertificateRequest) -> None:
+def _announce(completed: CompletedOptions, wanted: CertificateRequest, *, example: str) -> None:
     """Called when the server is ready: says so, and what to type next."""
     from clusterregistry.apimachinery.operator_error import CertificateError  # noqa: PLC0415
 
@@ -43,7 +44,7 @@ def _announce(completed: CompletedOptions, wanted: CertificateRequest) -> None:
         server.tell(provision.refresh_kubeconfig(wanted))
     except CertificateError as error:  # no reason to stop serving
         log.warning("%s: %s", error, error.remedy)
-    say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access(completed, wanted)} get clusters")
+    say(f"Ready: {completed.server_url}", f"Try:   kubectl {_access(completed, wanted)} {example}")
 
 
 def _access(completed: CompletedOptions, wanted: CertificateRequest) -> str:
@@ -67,4 +68,4 @@ def _renew(wanted: CertificateRequest) -> None:
             log.warning(warning)
 
 
-run = server.ServerCommand(name="standalone", aggregated=False, help=help_text.standalone, occasions=_occasions).run
+run = server.ServerCommand(name="standalone", aggregated=False, hooks=_hooks).run

@@ -25,7 +25,7 @@ from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
 from clusterregistry.apiserver.http.response import Answer
-from clusterregistry.apiserver.registry.store import Change, Written
+from clusterregistry.apiserver.registry.store import Change, UpdateRequest, Written
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
@@ -60,15 +60,17 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
         change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
     return await scope.store.update(
         request.info.name,
-        change,
-        strategy=scope.strategy_for(request.info.subresource),
-        dry_run=options.dry_run,
-        warn=request.warnings.add,
-        take_back=request.warnings.checkpoint(),
-        create=is_apply and not request.info.subresource,
-        before_create=partial(require, request, "create"),
-        admit=scope.admit_for(request.user, request.info.name),
-        size=size,
+        UpdateRequest(
+            change=change,
+            strategy=scope.strategy_for(request.info.subresource),
+            dry_run=options.dry_run,
+            warn=request.warnings.add,
+            discard_warnings=request.warnings.checkpoint(),
+            allow_create=is_apply and not request.info.subresource,
+            before_create=partial(require, request, "create"),
+            admit=scope.admit_for(request.user, request.info.name),
+            size=size,
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from clusterregistry.apiserver.endpoints.options import manager_name, write_opti
 from clusterregistry.apiserver.endpoints.request import Request, require
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer
-from clusterregistry.apiserver.registry.store import Written
+from clusterregistry.apiserver.registry.store import UpdateRequest, Written
 from clusterregistry.apiserver.registry.worker_pool import LARGE, LARGE_REQUESTS
 
 Object = dict[str, Any]
@@ -52,14 +52,16 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
 
     return await scope.store.update(
         request.info.name,
-        replaced,
-        strategy=scope.strategy_for(request.info.subresource),
-        dry_run=options.dry_run,
-        warn=warn,
-        take_back=request.warnings.checkpoint(),
-        before_create=partial(require, request, "create"),
-        admit=scope.admit_for(request.user, request.info.name),
-        size=size,
+        UpdateRequest(
+            change=replaced,
+            strategy=scope.strategy_for(request.info.subresource),
+            dry_run=options.dry_run,
+            warn=warn,
+            discard_warnings=request.warnings.checkpoint(),
+            before_create=partial(require, request, "create"),
+            admit=scope.admit_for(request.user, request.info.name),
+            size=size,
+        ),
     )
 
 

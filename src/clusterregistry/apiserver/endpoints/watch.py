@@ -23,12 +23,12 @@ from clusterregistry.apiserver.endpoints.options import list_options
 from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
-from clusterregistry.apiserver.registry.broadcaster import ADDED
-from clusterregistry.apiserver.registry.errors import api_error
-from clusterregistry.apiserver.registry.feed import Feed, FilteredFeed, WholeFeed
+from clusterregistry.apiserver.registry.broadcaster import ADDED, UnfilteredFeed
+from clusterregistry.apiserver.registry.errors import api_error, watch_error
+from clusterregistry.apiserver.registry.filtered import FilteredFeed
 from clusterregistry.apiserver.registry.list import ListOptions, parse_revision, wait_until_fresh
-from clusterregistry.apiserver.registry.watcher import Frame, Watcher
-from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
+from clusterregistry.apiserver.registry.watcher import Feed, Frame, Watcher
+from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event
 
 _BOOKMARK_INTERVAL = 60.0
@@ -116,14 +116,9 @@ class _Session:
     def _feed(self) -> Feed:
         scope, options, encode = self._scope, self._options, self._encode
         if options.visible.names() is not None:
-            return FilteredFeed(scope.store, scope.hub, options=options, encode=encode, on_overflow=self._give_up)
-        return WholeFeed(
-            scope.store,
-            scope.hub,
-            options=options,
-            encode=encode,
-            representation=self._key,
-            on_overflow=self._give_up,
+            return FilteredFeed(scope.hub, options=options, encode=encode, on_overflow=self._give_up)
+        return UnfilteredFeed(
+            scope.hub, options=options, encode=encode, representation=self._key, on_overflow=self._give_up
         )
 
     def _timeout(self) -> float:
@@ -151,7 +146,7 @@ class _Session:
         while not watcher.ended and loop.time() < deadline:
             # What the client will have seen once these frames are sent; while they are, more may happen.
             waited = await watcher.next(min(deadline, bookmark_at) - loop.time(), None if self._first else outlet)
-            coming = await feed.coming(waited)
+            coming = await feed.next_delivery(waited)
             await self._send_frames(outlet, coming.frames)
             due = loop.time() >= bookmark_at
             if due:
@@ -211,10 +206,8 @@ class _Session:
         store = self._scope.store
         try:
             return await store.storage.history(store.prefix, after=after, limit=_HISTORY_PAGE)
-        except RevisionCompacted as error:
-            raise errors.gone(f"too old resource version: {error.requested} ({error.compacted})") from None
         except StorageError as error:
-            raise api_error(error) from error
+            raise watch_error(error) from error
 
     async def _send_frames(self, outlet: Outlet, frames: Iterable[Frame]) -> None:
         """Joins frames into larger pieces: each piece is one TLS record and one system call."""

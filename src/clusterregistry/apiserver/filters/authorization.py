@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from clusterregistry.apiserver.authz.forbidden import forbidden
-from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, NameLister, NamesNobody, Verdict
+from clusterregistry.apiserver.authz.interface import (
+    Attributes,
+    Authorizer,
+    Decision,
+    EmptyNameLister,
+    NameLister,
+    Verdict,
+)
 from clusterregistry.apiserver.authz.visible_names import Visibility
 from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request, attributes_of
 from clusterregistry.apiserver.http.response import Answer, Reply, resolve
@@ -18,7 +25,7 @@ _COLLECTION_VERBS = frozenset({"list", "watch"})
 
 
 def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter:
-    lister = authorizer if isinstance(authorizer, NameLister) else NamesNobody()
+    lister = authorizer if isinstance(authorizer, NameLister) else EmptyNameLister()
 
     def wrap(inner: Handler) -> Handler:
         def handle(request: Request) -> Reply:

@@ -31,7 +31,9 @@ class Objects:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._transport = Transport(endpoint.tls, server_name=endpoint.server_name, patience=PATIENCE)
+        self._transport = Transport(
+            endpoint.tls, server_name=endpoint.server_name, patience=PATIENCE, user_agent=endpoint.user_agent
+        )
 
     async def get(self, path: str) -> dict[str, Any]:
         try:

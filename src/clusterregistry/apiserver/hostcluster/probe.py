@@ -20,7 +20,7 @@ from clusterregistry.apiserver.webhooks.health_state import HealthState
 CALM_SECONDS = 30.0
 FAILING_SECONDS = 2.0
 
-_NOBODYS_TOKEN = "clusterregistry-asks-whether-tokens-can-be-reviewed"  # noqa: S105 - of nobody
+_NOBODYS_TOKEN = "apiserver-asks-whether-tokens-can-be-reviewed"  # noqa: S105 - of nobody
 
 
 class Reviews(Protocol):

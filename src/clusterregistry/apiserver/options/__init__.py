@@ -9,8 +9,8 @@ It must not open sockets, make files, print, or exit.
 """
 
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
-from clusterregistry.apiserver.options.groups import Options
+from clusterregistry.apiserver.options.groups import Options, OptionSet
 from clusterregistry.apiserver.options.load import load
 from clusterregistry.cli.options.problems import OptionsError, Problem
 
-__all__ = ["CompletedOptions", "Options", "OptionsError", "Problem", "complete", "load"]
+__all__ = ["CompletedOptions", "OptionSet", "Options", "OptionsError", "Problem", "complete", "load"]

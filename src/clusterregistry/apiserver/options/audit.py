@@ -36,7 +36,7 @@ class AuditOptions:
         help="Turns the audit log on: the file to which events are written, a line of JSON each; `-` is standard "
         "output. It records who changed what, unless --audit-policy-file says otherwise.",
         default_shown="no audit log",
-        example="--audit-log-path=/var/log/clusterregistry/audit.log",
+        example="--audit-log-path=/var/log/PROGRAM/audit.log",
     )
     audit_log_format: Format = option(
         "json",

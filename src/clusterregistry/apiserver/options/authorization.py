@@ -19,7 +19,7 @@ class AuthorizationOptions:
         kind=WORDS,
         help="How to decide, in this order, until one has an opinion: RBAC, Webhook, AlwaysAllow (for trials on one "
         "machine), AlwaysDeny. With RBAC users may do what the ClusterRoles allow that are bound to them: at first "
-        "reading discovery, health and version; `view` adds reading clusters, `edit` writing them.",
+        "reading discovery, health and version; `view` adds reading objects, `edit` writing them.",
         example="--authorization-mode=RBAC",
     )
     authorization_filtered_lists: bool = option(

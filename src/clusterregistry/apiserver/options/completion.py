@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from clusterregistry.apiserver.audit.settings import AuditSettings
 from clusterregistry.apiserver.authz import modes
@@ -29,7 +30,6 @@ from clusterregistry.apiserver.options.authentication import AuthenticationOptio
 from clusterregistry.apiserver.options.authorization import AuthorizationOptions
 from clusterregistry.apiserver.options.features import FeatureOptions
 from clusterregistry.apiserver.options.front_proxy import FrontProxyOptions
-from clusterregistry.apiserver.options.general import GeneralOptions
 from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.apiserver.options.host_cluster import HostCluster
 from clusterregistry.apiserver.options.limits import LimitOptions
@@ -40,6 +40,7 @@ from clusterregistry.apiserver.options.webhooks import WebhookOptions
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.apiserver.pki.files import Layout
 from clusterregistry.apiserver.storage.etcd.settings import EtcdSettings
+from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem, nearest
 
 
@@ -62,6 +63,10 @@ class CompletedOptions:
     oidc: OIDCOptions
     webhooks: WebhookOptions
     features: FeatureOptions
+    product: Any
+    """The product's own group, None when it has none."""
+    program: str
+    """The name of the program: what it names after itself."""
     layout: Layout
     """Where generated files are, under the data directory and the certificate directory."""
     serving_certificate: Path
@@ -96,12 +101,14 @@ class CompletedOptions:
         return self.serving.tls_cert_file is None
 
 
-def complete(options: Options, environ: Mapping[str, str], *, aggregated: bool = False) -> CompletedOptions:
+def complete(
+    options: Options, environ: Mapping[str, str], *, program: str, aggregated: bool = False
+) -> CompletedOptions:
     """Checks options across fields and against the machine. Raises OptionsError with every problem at once."""
     host = _host(options, environ) if aggregated else None
     problems = [*_serving_problems(options.serving), *_name_problems(options.serving), *_other_problems(options)]
     problems += _host_problems(options, host) if aggregated else host_cluster.misplaced(options.host_cluster)
-    data_dir = options.storage.data_dir or _default_data_dir(environ)
+    data_dir = options.storage.data_dir or _default_data_dir(environ, program)
     if data_dir is None:
         problems.append(Problem("--data-dir", "there is no home directory to put a default in: give one"))
         raise OptionsError(problems)
@@ -110,7 +117,7 @@ def complete(options: Options, environ: Mapping[str, str], *, aggregated: bool =
     problems += checks.directory_or_nothing("--cert-dir", layout.cert_dir)
     if problems:
         raise OptionsError(problems)
-    return _completed(options, layout, host)
+    return _completed(options, layout, host, program=program)
 
 
 def _host(options: Options, environ: Mapping[str, str]) -> HostCluster | None:
@@ -126,13 +133,11 @@ def _host_problems(options: Options, host: HostCluster | None) -> list[Problem]:
     groups = (options.authentication, options.authorization, options.oidc, options.webhooks)
     found = [*host_cluster.problems(options.host_cluster, host), *host_cluster.left_to_the_host(groups)]
     if options.serving.generate_admin:
-        found.append(
-            Problem("--generate-admin", "is only for `clusterregistry standalone`: the host cluster has users")
-        )
+        found.append(Problem("--generate-admin", "is only for `standalone`: the host cluster has users"))
     return found
 
 
-def _completed(options: Options, layout: Layout, host: HostCluster | None) -> CompletedOptions:
+def _completed(options: Options, layout: Layout, host: HostCluster | None, *, program: str) -> CompletedOptions:
     serving, client_ca = options.serving, options.authentication.client_ca_file
     proxy_ca = options.front_proxy.requestheader_client_ca_file
     authentication, warnings = _without_needless_anonymity(options)
@@ -149,6 +154,8 @@ def _completed(options: Options, layout: Layout, host: HostCluster | None) -> Co
         oidc=options.oidc,
         webhooks=options.webhooks,
         features=options.features,
+        product=options.product,
+        program=program,
         layout=layout,
         serving_certificate=_absolute(serving.tls_cert_file or layout.serving_certificate),
         serving_key=_absolute(serving.tls_private_key_file or layout.serving_key),
@@ -270,13 +277,13 @@ def _without_needless_anonymity(options: Options) -> tuple[AuthenticationOptions
     return replace(authentication, anonymous_auth=False), (warning,)
 
 
-def _default_data_dir(environ: Mapping[str, str]) -> Path | None:
+def _default_data_dir(environ: Mapping[str, str], program: str) -> Path | None:
     named = Path(environ.get("XDG_DATA_HOME", ""))
     if named.is_absolute():  # the specification of XDG_DATA_HOME says to ignore any other
-        return named / "clusterregistry"
+        return named / program
     home = environ.get("HOME", "")
     try:
-        return (Path(home) if home else Path.home()) / ".local" / "share" / "clusterregistry"
+        return (Path(home) if home else Path.home()) / ".local" / "share" / program
     except RuntimeError:
         return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.options.flags import Given, Reading
-from clusterregistry.apiserver.options.groups import BY_FLAG
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.cli.options.problems import Problem
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 20
 
 
-def read(path: Path) -> Reading:
+def read(path: Path, known: OptionSet) -> Reading:
     """Takes a file apart. Never raises: what is wrong is in ``problems``, with the line."""
     import yaml  # noqa: PLC0415 - only those who have a file pay for the parser
 
-    reading = Reading()
+    reading = Reading(known)
     try:
         text = _text(path)
         root = yaml.compose(text, Loader=yaml.BaseLoader)
@@ -93,7 +93,7 @@ def _mapping_hint(root: Node) -> str:
 def _read_entry(flag: str, value: Node, *, where: str, reading: Reading) -> None:
     import yaml  # noqa: PLC0415
 
-    if flag not in BY_FLAG:
+    if flag not in reading.known.by_flag:
         reading.refuse_unknown(flag, where=f"{flag} in {where}", shown_as=str)
         return
     if flag == "config":

@@ -12,7 +12,7 @@ from typing import Any
 from clusterregistry import __version__
 from clusterregistry.apiserver.options import scope
 from clusterregistry.apiserver.options.completion import CompletedOptions
-from clusterregistry.apiserver.options.groups import title
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.apiserver.options.resolution import Resolved
 from clusterregistry.cli.options.field import Option
 
@@ -22,16 +22,16 @@ _PLAIN = re.compile(r"(?!null$)[A-Za-z0-9/_.][A-Za-z0-9/_.-]*", re.ASCII)
 _COLUMN = 44
 
 
-def render(resolved: Resolved, completed: CompletedOptions, *, command: str) -> str:
+def render(resolved: Resolved, completed: CompletedOptions, known: OptionSet, *, command: str) -> str:
     """The whole file. ``resolved`` is what was given, ``completed`` what became of it."""
     in_effect = _in_effect(completed)
     lines = [
-        f"# The configuration in effect for `clusterregistry {command}` (v{__version__}); --config takes this file.",
+        f"# The configuration in effect for `{known.program} {command}` (v{__version__}); --config takes this file.",
         "# Behind each value stands where it comes from. What is commented out is not set.",
     ]
-    for name, options in scope.by_group(aggregated=completed.host is not None).items():
+    for name, options in scope.by_group(known, aggregated=completed.host is not None).items():
         group = getattr(resolved.options, name)
-        lines += ["", f"# {title(name)}"]
+        lines += ["", f"# {known.title(name)}"]
         lines += [
             _line(each, getattr(group, each.field), resolved.sources.get(each.field, ""), in_effect.get(each.field, ""))
             for each in options

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from clusterregistry.apiserver.options.groups import BY_FLAG
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.apiserver.options.unsupported import INSTEAD, PLANNED
 from clusterregistry.cli.options.field import Option
 from clusterregistry.cli.options.problems import Problem
@@ -22,7 +22,7 @@ _HELP = frozenset({"h", "help"})
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as somebody wrote it, and where: ``--secure-port``, ``CLUSTERREGISTRY_SECURE_PORT``, ``file:3``."""
+    """A value as somebody wrote it, and where: ``--secure-port``, its environment variable, ``file:3``."""
 
     flag: str
     text: str
@@ -33,6 +33,7 @@ class Given:
 class Reading:
     """What a source gave, and what was wrong with it."""
 
+    known: OptionSet
     given: list[Given] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -49,13 +50,13 @@ class Reading:
             return
         from clusterregistry.apiserver.options import synonyms  # noqa: PLC0415 - only for mistakes
 
-        hint = synonyms.hint(flag, (*BY_FLAG, *PLANNED, *besides), shown_as=shown_as)
+        hint = synonyms.hint(flag, (*self.known.by_flag, *PLANNED, *besides), shown_as=shown_as)
         self.problems.append(Problem("", f"unknown option {where}", hint))
 
 
-def read(arguments: Sequence[str]) -> Reading:
+def read(arguments: Sequence[str], known: OptionSet) -> Reading:
     """Takes a command line apart. Never raises: what is wrong is in ``problems``."""
-    reading = Reading()
+    reading = Reading(known)
     rest = list(reversed(arguments))
     while rest:
         argument = rest.pop()
@@ -71,7 +72,7 @@ def read(arguments: Sequence[str]) -> Reading:
 
 def _read_flag(argument: str, rest: list[str], reading: Reading) -> None:
     flag, equals, text = argument.lstrip("-").partition("=")
-    option = BY_FLAG.get(flag)
+    option = reading.known.by_flag.get(flag)
     if flag in _HELP:  # with a value that is not known: all others are answered before
         reading.problems.append(
             Problem("", f"unknown option {argument}", "--help is short, --help=all shows every flag")

@@ -24,7 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClusterOptions:
-    """Host cluster (only for `clusterregistry aggregated`)."""
+    """Host cluster (only for `PROGRAM aggregated`)."""
 
     kubeconfig: Path | None = option(
         None,
@@ -33,21 +33,21 @@ class HostClusterOptions:
         "`system:auth-delegator` and, in the namespace kube-system, the Role "
         "`extension-apiserver-authentication-reader`.",
         default_shown="the service account of the pod",
-        example="--kubeconfig=/etc/clusterregistry/host.kubeconfig",
+        example="--kubeconfig=/etc/PROGRAM/host.kubeconfig",
     )
     authentication_kubeconfig: Path | None = option(
         None,
         kind=FILE,
         help="The same for authentication: who users are is asked with it, and front proxies are read with it.",
         default_shown="as --kubeconfig",
-        example="--authentication-kubeconfig=/etc/clusterregistry/authentication.kubeconfig",
+        example="--authentication-kubeconfig=/etc/PROGRAM/authentication.kubeconfig",
     )
     authorization_kubeconfig: Path | None = option(
         None,
         kind=FILE,
         help="The same for authorization: what users may do is asked with it.",
         default_shown="as --kubeconfig",
-        example="--authorization-kubeconfig=/etc/clusterregistry/authorization.kubeconfig",
+        example="--authorization-kubeconfig=/etc/PROGRAM/authorization.kubeconfig",
     )
     authentication_skip_lookup: bool = option(
         False,
@@ -119,14 +119,14 @@ OURS = frozenset({"client_ca_file", "anonymous_auth", "authorization_filtered_li
 
 def left_to_the_host(groups: Iterable[Any]) -> list[Problem]:
     """In aggregated mode the host cluster knows users and their rights: whatever says something else is refused."""
-    why = "is only for `clusterregistry standalone`: here the host cluster says who users are and what they may do"
+    why = "is only for `standalone`: here the host cluster says who users are and what they may do"
     return [problem for group in groups for problem in _given(group, why, except_for=OURS)]
 
 
 def misplaced(options: HostClusterOptions) -> list[Problem]:
     """What was given to a server that is on its own."""
     own = "the kubeconfig for this server is written to DATA_DIR/admin.kubeconfig"
-    return list(_given(options, f"is only for `clusterregistry aggregated`: there is no host cluster here, and {own}"))
+    return list(_given(options, f"is only for `aggregated`: there is no host cluster here, and {own}"))
 
 
 def _given(group: Any, why: str, *, except_for: frozenset[str] = frozenset()) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ class OIDCOptions:
         help="The issuer whose ID tokens are believed, an https URL, written exactly as the issuer writes itself. "
         "Needs --oidc-client-id. The server starts also while the issuer is out of reach.",
         default_shown="no issuer",
-        example="--oidc-issuer-url=https://login.example.com --oidc-client-id=clusterregistry",
+        example="--oidc-issuer-url=https://login.example.com --oidc-client-id=PROGRAM",
     )
     oidc_client_id: str = option(
         "",

@@ -9,7 +9,8 @@ from typing import Any
 
 from clusterregistry.apiserver.options import config_file, environment, flags
 from clusterregistry.apiserver.options.flags import Given, Reading
-from clusterregistry.apiserver.options.groups import BY_FLAG, BY_GROUP, GROUPS, Options
+from clusterregistry.apiserver.options.groups import Options, OptionSet
+from clusterregistry.cli.options.field import Option
 from clusterregistry.cli.options.problems import Problem
 
 
@@ -26,7 +27,11 @@ class Resolved:
 
 
 def resolve(
-    arguments: Sequence[str], environ: Mapping[str, str], *, defaults: Mapping[str, Any] | None = None
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    known: OptionSet,
+    *,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Resolved:
     """The options of a command line, an environment, and the file that either of them names. Never raises.
 
@@ -40,30 +45,31 @@ def resolve(
     sources: dict[str, str] = {}
     # The weaker come first, so that the stronger overwrite them. The file is the weakest, but which one it is the
     # others say.
-    stronger = [environment.read(environ), flags.read(arguments)]
-    for source, reading in zip(("file", "environment", "flag"), (_file_named_by(stronger), *stronger), strict=True):
+    stronger = [environment.read(environ, known), flags.read(arguments, known)]
+    for source, reading in zip(
+        ("file", "environment", "flag"), (_file_named_by(stronger, known), *stronger), strict=True
+    ):
         problems.extend(reading.problems)
         seen: set[str] = set()
         for given in reading.given:
-            _take(given, values, problems, again=given.flag in seen)
-            sources[BY_FLAG[given.flag].field] = f"{source} {given.where.removesuffix(f': {given.flag}')}"
+            _take(known.by_flag[given.flag], given, values, problems, again=given.flag in seen)
+            sources[known.by_flag[given.flag].field] = f"{source} {given.where.removesuffix(f': {given.flag}')}"
             seen.add(given.flag)
-    return Resolved(_grouped(values), tuple(problems), sources)
+    return Resolved(known.options(values), tuple(problems), sources)
 
 
-def _file_named_by(readings: Sequence[Reading]) -> Reading:
+def _file_named_by(readings: Sequence[Reading], known: OptionSet) -> Reading:
     named = [given.text for reading in readings for given in reading.given if given.flag == "config" and given.text]
     if not named:
-        return Reading()
+        return Reading(known)
     try:
-        path: Path | None = BY_FLAG["config"].details.kind.parse(named[-1])
+        path: Path | None = known.by_flag["config"].details.kind.parse(named[-1])
     except ValueError:
-        return Reading()  # reported where the value was given
-    return config_file.read(path) if path else Reading()
+        return Reading(known)  # reported where the value was given
+    return config_file.read(path, known) if path else Reading(known)
 
 
-def _take(given: Given, values: dict[str, Any], problems: list[Problem], *, again: bool) -> None:
-    option = BY_FLAG[given.flag]
+def _take(option: Option, given: Given, values: dict[str, Any], problems: list[Problem], *, again: bool) -> None:
     if not given.text and option.details.kind.empty_is_default:
         values[option.field] = option.default  # --token-auth-file= takes back what a weaker source gave
         return
@@ -73,12 +79,3 @@ def _take(given: Given, values: dict[str, Any], problems: list[Problem], *, agai
         values[option.field] = (*before, *value) if before else value
     except ValueError as error:
         problems.append(Problem(given.where, str(error)))
-
-
-def _grouped(values: Mapping[str, Any]) -> Options:
-    return Options(
-        **{
-            name: GROUPS[name](**{each.field: values[each.field] for each in members if each.field in values})
-            for name, members in BY_GROUP.items()
-        }
-    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from clusterregistry.apiserver.options import host_cluster
-from clusterregistry.apiserver.options.groups import BY_GROUP
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.cli.options.field import Option
 
 LEFT_TO_THE_HOST = ("authentication", "authorization", "oidc", "webhooks")
 """Groups of which aggregated mode takes only what ``host_cluster.OURS`` names."""
 
 
-def by_group(*, aggregated: bool) -> dict[str, list[Option]]:
+def by_group(known: OptionSet, *, aggregated: bool) -> dict[str, list[Option]]:
     """The options that a command takes, in the order of --help. Groups without any are left out."""
-    taken = {name: [each for each in options if _takes(name, each, aggregated)] for name, options in BY_GROUP.items()}
+    groups = known.by_group.items()
+    taken = {name: [each for each in options if _takes(name, each, aggregated)] for name, options in groups}
     return {name: options for name, options in taken.items() if options}
 
 

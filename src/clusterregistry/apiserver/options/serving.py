@@ -97,7 +97,7 @@ class ServingOptions:
         kind=_UNLESS_GIVEN,
         help="Whether to make an administrator's certificate and admin.kubeconfig, and to accept client certificates "
         "of the generated CA. When false, no CA is made either, unless the serving certificate needs one. Only for "
-        "`clusterregistry standalone`.",
+        "`PROGRAM standalone`.",
         default_shown="true, but false when both --client-ca-file and --tls-cert-file are given",
         example="--generate-admin=false",
     )

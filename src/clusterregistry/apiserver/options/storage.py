@@ -21,8 +21,8 @@ class StorageOptions:
         kind=DIRECTORY,
         help="Where the server keeps all it has: database, certificate authority, admin.kubeconfig. It is made at the "
         "first start. One server process at a time.",
-        default_shown="$XDG_DATA_HOME/clusterregistry, else ~/.local/share/clusterregistry",
-        example="--data-dir=/var/lib/clusterregistry",
+        default_shown="$XDG_DATA_HOME/PROGRAM, else ~/.local/share/PROGRAM",
+        example="--data-dir=/var/lib/PROGRAM",
     )
     storage_backend: Literal["", "sqlite", "etcd3"] = option(
         "",

@@ -81,7 +81,7 @@ _ADVICE: Mapping[str, str] = {
     "audit-webhook-batch-max-size",
     "health and metrics are at the same address as the API: /readyz, /livez, /metrics": "metrics-addr metrics-address "
     "metrics-port metrics-bind-address health-port healthz-port healthz-bind-address health-probe-bind-address",
-    "ask `clusterregistry version`": "version V",
+    "ask `version`": "version V",
     "--help=all shows every flag": "help-all all-flags usage longhelp",
     "each --data-dir holds one registry, which needs no name": "name n namespace",
     "a flag of other programs, without a use here: leave it out": "service-cluster-ip-range cluster-cidr service-cidr "

@@ -44,7 +44,7 @@ class WebhookOptions:
         help="What this server is called in tokens. That webhook is told; a token that it knows to be for others only "
         "is refused.",
         default_shown="nothing",
-        example="--api-audiences=clusterregistry",
+        example="--api-audiences=PROGRAM",
     )
     authorization_webhook_config_file: Path | None = option(
         None,
@@ -81,7 +81,7 @@ class WebhookOptions:
     authorization_webhook: bool = option(
         False,
         kind=BOOLEAN,
-        help="The spelling of cluster-registry v0.0.3: when true, the mode Webhook comes before those that "
+        help="An older spelling: when true, the mode Webhook comes before those that "
         "--authorization-mode names, unless it is one of them.",
     )
 

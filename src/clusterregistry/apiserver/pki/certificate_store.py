@@ -51,10 +51,18 @@ class Leaf:
 class Store:
     """The certificates on disk, seen through a record, which it brings up to date. ``made`` is for people."""
 
-    def __init__(
-        self, layout: Layout, record: Record, *, now: float, serving: ServingNames | None, administrator: bool
+    def __init__(  # noqa: PLR0913 - most of them by keyword
+        self,
+        layout: Layout,
+        record: Record,
+        *,
+        now: float,
+        serving: ServingNames | None,
+        administrator: bool,
+        program: str,
     ) -> None:
         """``serving`` is None when the operator brings a serving certificate."""
+        self._program = program
         self.layout = layout
         self._serving = serving
         self._administrator = administrator
@@ -100,7 +108,7 @@ class Store:
         )
         return [serving, *clients]
 
-    # The record ------------------------------------------------------------------------------------------------
+    # The record
 
     def _recorded(self, name: str, digest: str) -> Facts | None:
         facts = self.record.facts.get(name)
@@ -117,7 +125,7 @@ class Store:
         # The CA counts in: a leaf that was fine under another CA is foreign under this one.
         return files.digest(files.read(leaf.certificate), files.read(leaf.key), files.read(self.layout.ca_certificate))
 
-    # The authority ---------------------------------------------------------------------------------------------
+    # The authority
 
     @property
     def ca_remedy(self) -> str:
@@ -148,7 +156,7 @@ class Store:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415 - slow import, needed only to make things
 
         key = self._key_for(self.layout.ca_key, remedy=self.ca_remedy)
-        made = certificates.new_authority(key, now=self.now)
+        made = certificates.new_authority(key, now=self.now, program=self._program)
         files.write(self.layout.ca_certificate, certificates.certificate_pem(made.certificate), mode=files.PUBLIC)
         self.made.append(f"{self.layout.ca_certificate} (certificate authority, with {self.layout.ca_key.name})")
 
@@ -177,7 +185,7 @@ class Store:
         key = certificates.key(self.layout.ca_key, private, remedy=self.ca_remedy)
         return certificates.Authority(held, key)
 
-    # The leaves ------------------------------------------------------------------------------------------------
+    # The leaves
 
     def _ensure_leaf(self, leaf: Leaf) -> None:
         if files.read(leaf.certificate) is None:
@@ -215,7 +223,9 @@ class Store:
         from clusterregistry.apimachinery import certificates  # noqa: PLC0415
 
         if leaf.names:
-            return certificates.serving_certificate(authority, key, names=leaf.names, now=self.now)
+            return certificates.serving_certificate(
+                authority, key, names=leaf.names, now=self.now, program=self._program
+            )
         return certificates.client_certificate(authority, key, user=ADMIN, group=MASTERS, now=self.now)
 
     def _key_for(self, path: Path, *, remedy: str) -> Key:

@@ -1,7 +1,4 @@
-"""What is known of the certificates on disk, kept beside them so that a start need not parse them.
-
-A record is only a memory: it counts while the digests of the files agree, and a missing or damaged one is made anew.
-"""
+"""The files of the certificates: where they are, how they are read and written, and the record of what they hold."""
 
 from __future__ import annotations
 
@@ -159,6 +156,9 @@ def open_to_others(path: Path) -> bool:
 def _cannot_write(path: Path, error: OSError) -> CertificateError:
     message, remedy = operator_error.explain(path, error, action="written")
     return CertificateError(message, remedy=remedy)
+
+
+# The record
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import json
 import re
 
 _TEMPLATE = """\
-# Made by clusterregistry for its administrator. Keep it secret: it holds a private key.
+# Made by {program} for its administrator. Keep it secret: it holds a private key.
 apiVersion: v1
 kind: Config
 clusters:
-- name: clusterregistry
+- name: {program}
   cluster:
     server: {server}
     certificate-authority-data: {authorities}
@@ -22,20 +22,24 @@ users:
     client-certificate-data: {certificate}
     client-key-data: {key}
 contexts:
-- name: clusterregistry
+- name: {program}
   context:
-    cluster: clusterregistry
+    cluster: {program}
     user: admin
-current-context: clusterregistry
+current-context: {program}
 """
 
 _AUTHORITIES = re.compile(rb"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/]+=*)")
 
 
-def render(*, server_url: str, authorities: bytes, certificate: bytes, key: bytes) -> bytes:
+def render(*, program: str, server_url: str, authorities: bytes, certificate: bytes, key: bytes) -> bytes:
     """A kubeconfig with everything embedded. ``authorities`` are the certificates to trust the server by."""
     return _TEMPLATE.format(
-        server=json.dumps(server_url), authorities=_data(authorities), certificate=_data(certificate), key=_data(key)
+        program=program,
+        server=json.dumps(server_url),
+        authorities=_data(authorities),
+        certificate=_data(certificate),
+        key=_data(key),
     ).encode()
 
 

@@ -1,4 +1,7 @@
-"""The names by which clients may reach this server."""
+"""Provides the certificates of the server: makes what is missing, renews what ends soon, changes nothing else.
+
+``provision`` is for the start and for renewals, ``refresh_kubeconfig`` for a server that is listening.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,8 @@ class ProvisionResult:
 class CertificateRequest:
     """What a server needs. ``names`` are those by which clients reach it; ``own`` is the operator's certificate."""
 
+    program: str = "apiserver"
+    """The program after which the authority, the certificate and the kubeconfig are named."""
     layout: Layout
     server_url: str
     names: tuple[str, ...]
@@ -43,58 +48,59 @@ class CertificateRequest:
     """Whether to write what clients verify ``own`` by."""
 
 
-def provision(wanted: CertificateRequest, clock: Callable[[], float] = time.time) -> ProvisionResult:
+def provision(request: CertificateRequest, clock: Callable[[], float] = time.time) -> ProvisionResult:
     """Sees to the CA, the certificates and, when there is none, the kubeconfig. Idempotent.
 
     Raises CertificateError, and nothing else, for what is damaged, foreign, or cannot be written.
     """
     made: list[str] = []
     warnings: list[str] = []
-    if wanted.own is None or wanted.administrator:
-        store = _ensured_certificates(wanted, clock)
+    if request.own is None or request.administrator:
+        store = _ensured_certificates(request, clock)
         made += store.made
-        warnings += (*_warnings(wanted.layout), *_ca_warning(store), *_lost_key_warning(store))
-    if wanted.own is not None and wanted.server_ca:
-        made_server_ca = _ensure_server_ca(wanted, wanted.own)
+        warnings += (*_warnings(request.layout), *_ca_warning(store), *_lost_key_warning(store))
+    if request.own is not None and request.server_ca:
+        made_server_ca = _ensure_server_ca(request, request.own)
         made += made_server_ca.made
         warnings += made_server_ca.warnings
-    if wanted.administrator and files.read(wanted.layout.kubeconfig) is None:
-        _write_kubeconfig(wanted)
-        made.append(f"{wanted.layout.kubeconfig} (kubeconfig of the administrator)")
+    if request.administrator and files.read(request.layout.kubeconfig) is None:
+        _write_kubeconfig(request)
+        made.append(f"{request.layout.kubeconfig} (kubeconfig of the administrator)")
     return ProvisionResult(tuple(made), tuple(warnings))
 
 
-def _ensured_certificates(wanted: CertificateRequest, clock: Callable[[], float]) -> Store:
-    layout = wanted.layout
-    store = _store(wanted, clock)
+def _ensured_certificates(request: CertificateRequest, clock: Callable[[], float]) -> Store:
+    layout = request.layout
+    store = _store(request, clock)
     if not store.in_order():
         with files.exclusive(layout):
-            store = _store(wanted, clock)
+            store = _store(request, clock)
             store.ensure_all()
             files.save(layout.record, store.record)
-    _keep_server_ca(wanted)
+    _keep_server_ca(request)
     return store
 
 
-def _store(wanted: CertificateRequest, clock: Callable[[], float]) -> Store:
-    layout = wanted.layout
+def _store(request: CertificateRequest, clock: Callable[[], float]) -> Store:
+    layout = request.layout
     return Store(
         layout,
         files.load(layout.record),
         now=clock(),
-        serving=None if wanted.own else ServingNames(wanted.names, wanted.further_names),
-        administrator=wanted.administrator,
+        serving=None if request.own else ServingNames(request.names, request.further_names),
+        administrator=request.administrator,
+        program=request.program,
     )
 
 
-# What clients verify the server by ---------------------------------------------------------------------------------
+# What clients verify the server by
 
 
-def _ensure_server_ca(wanted: CertificateRequest, own: OwnCertificate) -> ProvisionResult:
+def _ensure_server_ca(request: CertificateRequest, own: OwnCertificate) -> ProvisionResult:
     """Writes the authorities of the operator's certificate, when they are others than before."""
-    path, authorities = wanted.layout.server_ca, own_certificate.server_authorities(own)
+    path, authorities = request.layout.server_ca, own_certificate.server_authorities(own)
     warnings = authorities.warnings
-    if authorities.until_renewal and wanted.administrator:
+    if authorities.until_renewal and request.administrator:
         warnings = (*warnings, _copies_break(own))
     if files.read(path) == authorities.pem:
         return ProvisionResult(warnings=warnings)
@@ -102,81 +108,82 @@ def _ensure_server_ca(wanted: CertificateRequest, own: OwnCertificate) -> Provis
         files.make_directory(path.parent)
         files.write(path, authorities.pem, mode=files.PUBLIC)
     except CertificateError as error:
-        if wanted.administrator:
+        if request.administrator:
             raise
         # A server that keeps nothing on disk can do without.
         return ProvisionResult(warnings=(*warnings, f"{error}: {error.remedy}"))
     return ProvisionResult((f"{path} (what clients verify this server by)",), warnings)
 
 
-def _keep_server_ca(wanted: CertificateRequest) -> None:
+def _keep_server_ca(request: CertificateRequest) -> None:
     """Once the operator's certificate is gone, what was handed out for it is the authority that counts now."""
-    held = files.read(wanted.layout.server_ca)
-    if wanted.own is not None or held is None:
+    held = files.read(request.layout.server_ca)
+    if request.own is not None or held is None:
         return
-    authority = files.read(wanted.layout.ca_certificate) or b""
+    authority = files.read(request.layout.ca_certificate) or b""
     if held != authority:
-        files.write(wanted.layout.server_ca, authority, mode=files.PUBLIC)
+        files.write(request.layout.server_ca, authority, mode=files.PUBLIC)
 
 
-def _authorities(wanted: CertificateRequest) -> bytes:
-    layout = wanted.layout
-    return files.read(layout.server_ca if wanted.own is not None else layout.ca_certificate) or b""
+def _authorities(request: CertificateRequest) -> bytes:
+    layout = request.layout
+    return files.read(layout.server_ca if request.own is not None else layout.ca_certificate) or b""
 
 
-# The kubeconfig ------------------------------------------------------------------------------------------------------
+# The kubeconfig
 
 
-def refresh_kubeconfig(wanted: CertificateRequest) -> ProvisionResult:
+def refresh_kubeconfig(request: CertificateRequest) -> ProvisionResult:
     """Brings our kubeconfig up to date with address, certificate and authorities; an edited one is left alone.
 
     For a server that is listening: before that, a second server that cannot start would spoil the first one's file.
     """
-    if not wanted.administrator:
+    if not request.administrator:
         return ProvisionResult()
-    layout = wanted.layout
+    layout = request.layout
     held = files.read(layout.kubeconfig)
-    if held == _rendered(wanted):
+    if held == _rendered(request):
         return ProvisionResult()
     if held is not None and files.digest(held) != files.load(layout.record).kubeconfig:
-        if _leads_here(held, wanted):
+        if _leads_here(held, request):
             return ProvisionResult()
         warning = f"{layout.kubeconfig} was edited and does not lead to this server: remove it to get a new one"
         return ProvisionResult(warnings=(warning,))
-    _write_kubeconfig(wanted)
-    return ProvisionResult(made=(f"{layout.kubeconfig} (brought up to date, for {wanted.server_url})",))
+    _write_kubeconfig(request)
+    return ProvisionResult(made=(f"{layout.kubeconfig} (brought up to date, for {request.server_url})",))
 
 
-def _leads_here(held: bytes, wanted: CertificateRequest) -> bool:
+def _leads_here(held: bytes, request: CertificateRequest) -> bool:
     """Whether a kubeconfig that somebody edited has our address and certificate, and trusts the server."""
-    certificate = files.read(wanted.layout.admin_certificate) or b""
-    if not kubeconfig.speaks_of(held, server_url=wanted.server_url, certificate=certificate):
+    certificate = files.read(request.layout.admin_certificate) or b""
+    if not kubeconfig.speaks_of(held, server_url=request.server_url, certificate=certificate):
         return False
     trusted = kubeconfig.authorities_in(held)
-    if wanted.own is None or not trusted:  # without any, those of the client's machine count
+    if request.own is None or not trusted:  # without any, those of the client's machine count
         return True
-    own = wanted.own
+    own = request.own
     return any(own_certificate.verifies(own, each) for each in trusted)
 
 
-def _write_kubeconfig(wanted: CertificateRequest) -> None:
-    layout, content = wanted.layout, _rendered(wanted)
+def _write_kubeconfig(request: CertificateRequest) -> None:
+    layout, content = request.layout, _rendered(request)
     with files.exclusive(layout):
         files.write(layout.kubeconfig, content, mode=files.SECRET)
         files.save(layout.record, Record(files.load(layout.record).facts, files.digest(content)))
 
 
-def _rendered(wanted: CertificateRequest) -> bytes:
-    layout = wanted.layout
+def _rendered(request: CertificateRequest) -> bytes:
+    layout = request.layout
     return kubeconfig.render(
-        server_url=wanted.server_url,
-        authorities=_authorities(wanted),
+        program=request.program,
+        server_url=request.server_url,
+        authorities=_authorities(request),
         certificate=files.read(layout.admin_certificate) or b"",
         key=files.read(layout.admin_key) or b"",
     )
 
 
-# What an operator should know ----------------------------------------------------------------------------------------
+# What an operator should know
 
 
 def _copies_break(own: OwnCertificate) -> str:
@@ -186,13 +193,13 @@ def _copies_break(own: OwnCertificate) -> str:
     )
 
 
-def leftovers(wanted: CertificateRequest) -> tuple[str, ...]:
+def leftovers(request: CertificateRequest) -> tuple[str, ...]:
     """A warning for files of an authority or an administrator that a server with neither finds."""
-    layout = wanted.layout
-    authority = (layout.ca_key, layout.ca_certificate) if wanted.own is not None else ()
+    layout = request.layout
+    authority = (layout.ca_key, layout.ca_certificate) if request.own is not None else ()
     administrator = (layout.admin_key, layout.admin_certificate, layout.kubeconfig)
     found = [str(path) for path in (*authority, *administrator) if path.exists()]
-    if wanted.administrator or not found:
+    if request.administrator or not found:
         return ()
     warning = (
         f"no longer used, and no longer accepted: {', '.join(found)}. This server makes no administrator "
@@ -227,6 +234,8 @@ def _lost_key_warning(store: Store) -> list[str]:
 def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
+
+# Names of the server
 
 ALWAYS = ("localhost", "127.0.0.1", "::1")
 _DNS_NAME = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.ASCII)

@@ -20,7 +20,7 @@ from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.meta.field_selectors import FieldSelector
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
-from clusterregistry.apiserver.registry.errors import TOO_OLD, api_error
+from clusterregistry.apiserver.registry.errors import api_error
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
@@ -152,11 +152,9 @@ async def _page(store: Store, options: ListOptions, *, revision: int, limit: int
         # One name is a range of one key, as in kube-apiserver: there never is a second page.
         page = await _all(store, options, revision=revision, after=after, name=options.fields.name)
         return Listed(await selected(options, page.items), page.revision)
-    except RevisionCompacted:
-        if options.continue_token:
-            raise
-        raise errors.gone(TOO_OLD) from None
     except StorageError as error:
+        if options.continue_token and isinstance(error, RevisionCompacted):
+            raise
         raise api_error(error) from error
 
 

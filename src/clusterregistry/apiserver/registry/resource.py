@@ -1,6 +1,6 @@
 """What makes a resource: its names, its versions, its verbs and its strategy.
 
-A resource is described once, in its own folder, and listed in ``catalog``. Types, conversion and the
+A resource is described once, in a file of its own, and listed by its product. Types, conversion and the
 stored version are separate: objects are stored in ``storage_version`` and each served version says
 how it converts to and from it.
 """
@@ -124,6 +124,8 @@ class Resource(Definition):
     storage_version: str
     strategy: Strategy
     status_strategy: Strategy | None = None
+    default_roles: Sequence[str] = ("admin", "edit", "view")
+    """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
     read_your_writes: bool = False
     """Whether a write is answered only once this server has seen it, on any storage: for what it acts on itself."""
 

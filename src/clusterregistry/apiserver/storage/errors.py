@@ -15,6 +15,8 @@ Engine exceptions (those of ``sqlite3``, ``RpcError`` of etcd's protocol) never 
 
 from __future__ import annotations
 
+from clusterregistry.apimachinery.operator_error import OperatorError
+
 
 class StorageError(Exception):
     """Anything a store cannot do."""
@@ -66,9 +68,8 @@ class CorruptObject(StorageError):
         self.key, self.revision, self.reason = key, revision, reason
 
 
-class StorageUnavailable(StorageError):
+class StorageUnavailable(StorageError, OperatorError):
     """The message says why; ``remedy``, where there is one, what an operator can do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
-        super().__init__(message)
-        self.remedy = remedy
+        super().__init__(message, remedy=remedy)

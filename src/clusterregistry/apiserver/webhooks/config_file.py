@@ -38,6 +38,7 @@ class Endpoint:
     url: str
     tls: ssl.SSLContext
     server_name: str = ""
+    user_agent: str = "apiserver"
     token: Token = field(default_factory=tokens.FixedToken)
 
 

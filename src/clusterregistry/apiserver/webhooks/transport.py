@@ -42,7 +42,7 @@ class Call:
 
     def headers(self) -> dict[str, str]:
         # Compressed answers are not asked for: a small one could become a huge one here.
-        headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "clusterregistry"}
+        headers = {"accept": "application/json", "accept-encoding": "identity"}
         if self.body is not None:
             headers["content-type"] = "application/json"
         if self.token:
@@ -65,12 +65,15 @@ class Transport:
     says, or nowhere.
     """
 
-    def __init__(self, tls: ssl.SSLContext, *, server_name: str = "", patience: float = 30.0) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext, *, server_name: str = "", patience: float = 30.0, user_agent: str = "apiserver"
+    ) -> None:
         import aiohttp  # noqa: PLC0415 - a quarter of a second that only servers with webhooks or an issuer pay
 
         self._server_name = server_name or None
         self._library = aiohttp
         self._session = aiohttp.ClientSession(
+            headers={"user-agent": user_agent},
             connector=aiohttp.TCPConnector(ssl=tls, limit=CONNECTIONS),
             timeout=aiohttp.ClientTimeout(total=patience),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -45,7 +45,9 @@ class Webhook:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._endpoint = endpoint
-        self._transport = Transport(endpoint.tls, server_name=endpoint.server_name, patience=patience)
+        self._transport = Transport(
+            endpoint.tls, server_name=endpoint.server_name, patience=patience, user_agent=endpoint.user_agent
+        )
         self._backoff, self._patience, self._sleep = backoff or Backoff(), patience, sleep
 
     async def ask(self, document: Mapping[str, Any]) -> dict[str, Any]:

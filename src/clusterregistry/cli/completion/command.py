@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterregistry.apiserver.cli.help_text import asked_for
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.completion import bash, fish, zsh
 from clusterregistry.cli.completion.model import SHELLS, Command
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.problems import nearest
+from clusterregistry.cli.program import asked_for
 
 _SCRIPTS: Mapping[str, Callable[[Command], str]] = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}
 

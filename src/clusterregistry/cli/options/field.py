@@ -11,7 +11,6 @@ from clusterregistry.cli.options.value_types import Kind
 T = TypeVar("T")
 
 _KEY = "option"
-ENVIRONMENT_PREFIX = "CLUSTERREGISTRY_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +30,12 @@ class Option:
     field: str
     default: Any
     details: Details
+    variable: str = ""
+    """Its environment variable, where it has one."""
 
     @property
     def flag(self) -> str:
         return self.field.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        return variable_of(self.flag)
 
     @property
     def default_text(self) -> str:
@@ -57,11 +54,6 @@ def option(
     details = Details(kind=kind, help=help, default_shown=default_shown, example=example)
     declared: T = dataclasses.field(default=default, metadata={_KEY: details})
     return declared
-
-
-def variable_of(flag: str) -> str:
-    """The environment variable of a flag."""
-    return ENVIRONMENT_PREFIX + flag.upper().replace("-", "_")
 
 
 def options_of(group: type[Any]) -> list[Option]:

@@ -6,9 +6,10 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.errors import CrinitError, NotReady
+from clusterregistry.crinit.errors import NotReady
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests.services import PORT
 from clusterregistry.crinit.settings import ServiceType, Settings
@@ -24,7 +25,7 @@ class Reached:
 
 
 def wait(session: Session, settings: Settings) -> Reached:
-    """Raises NotReady when a load balancer has no address in time, CrinitError when no node has one."""
+    """Raises NotReady when a load balancer has no address in time, OperatorError when no node has one."""
     if settings.service_type is ServiceType.LOAD_BALANCER:
         return _load_balancer(session, settings)
     if settings.service_type is ServiceType.NODE_PORT:
@@ -70,12 +71,12 @@ def _node_port(session: Session, settings: Settings) -> Reached:
     service = session.client.get(_path(settings)) or {}
     port = next((each.get("nodePort") for each in (service.get("spec") or {}).get("ports") or []), None)
     if not port:
-        raise CrinitError(f"the service {settings.name} has no node port", remedy="run the same command again")
+        raise OperatorError(f"the service {settings.name} has no node port", remedy="run the same command again")
     if settings.advertise_address:
         return Reached(url=_url(settings.advertise_address, port), names=(settings.advertise_address,))
     nodes = node_addresses(session.client.items(path_of("v1", "Node")))
     if not nodes:
-        raise CrinitError(
+        raise OperatorError(
             "no node of the host cluster has an address", remedy="give one: --api-server-advertise-address=ADDRESS"
         )
     return Reached(url=_url(nodes[0], port), names=nodes)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.commands.progress import Progress
-from clusterregistry.crinit.errors import CrinitError, HostError
+from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import CONFLICT, Client, path_to
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, Manifest
 
 
 def apply(client: Client, progress: Progress, manifest: Manifest) -> Manifest:
-    """Creates the object or makes it as the manifest says. Raises HostError, or CrinitError when it is not ours."""
+    """Creates the object or makes it as the manifest says. Raises HostError, or OperatorError when it is not ours."""
     shown = shown_as(manifest)
     with progress.step(shown) as outcome:
         before = client.get(path_to(manifest))
@@ -37,7 +38,7 @@ def _create_first(client: Client, manifest: Manifest) -> None:
     except HostError as error:
         if error.status != CONFLICT:
             raise
-        raise CrinitError(
+        raise OperatorError(
             f"{shown_as(manifest)} was made by somebody else at the same moment",
             remedy="run the same command again: it takes what is there",
         ) from None
@@ -54,7 +55,7 @@ def require_ours(found: Manifest, manifest: Manifest) -> None:
     labels, wanted = found["metadata"].get("labels") or {}, manifest["metadata"]["labels"]
     if not is_ours(found) or labels.get(INSTANCE) != wanted.get(INSTANCE):
         maker = labels.get(MANAGED_BY) or "somebody else"
-        raise CrinitError(
+        raise OperatorError(
             f"{shown_as(manifest)} is there already, and {maker} made it, not crinit for this registry",
             remedy="choose another name or namespace, or remove that object first",
         )
@@ -63,7 +64,7 @@ def require_ours(found: Manifest, manifest: Manifest) -> None:
 def require_staying(found: Manifest, manifest: Manifest) -> None:
     """What is on its way out would take everything with it that is applied now."""
     if found["metadata"].get("deletionTimestamp"):
-        raise CrinitError(
+        raise OperatorError(
             f"{shown_as(manifest)} is being deleted",
             remedy="wait until it is gone and run the same command again; `kubectl describe` says what it waits for",
         )

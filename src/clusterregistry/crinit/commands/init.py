@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.commands import addresses, apply, readiness, records
 from clusterregistry.crinit.commands.addresses import Reached
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
 from clusterregistry.crinit.host.kubeconfigs import Access
@@ -36,7 +36,7 @@ _AHEAD = frozenset({"Namespace"})
 
 
 def run(session: Session, *, upgrade: bool = False) -> None:
-    """Deploys, repairs or upgrades a registry. Raises CrinitError."""
+    """Deploys, repairs or upgrades a registry. Raises OperatorError."""
     kubeconfig_files.require_free(session.kubeconfig, session.name)
     kubeconfig_files.require_writable(session.kubeconfig)
     _greet(session)
@@ -60,7 +60,7 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
     """The settings of this run: flags, then those of former runs, then defaults."""
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None and upgrade:
-        raise CrinitError(
+        raise OperatorError(
             f'crinit has deployed no registry "{session.name}" in the namespace {session.namespace}',
             remedy=f"deploy it: {session.command('init')}",
         )
@@ -124,7 +124,7 @@ def _namespace(session: Session, settings: Settings) -> None:
     """One that others made is used as it is."""
     found = session.client.get(path_of("v1", "Namespace", name=settings.namespace))
     if found is not None and found["metadata"].get("deletionTimestamp"):
-        raise CrinitError(
+        raise OperatorError(
             f"the namespace {settings.namespace} is being deleted",
             remedy="wait until it is gone and run the same command again, or name another namespace: "
             "--cluster-registry-namespace",

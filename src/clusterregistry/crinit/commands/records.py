@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit import flags
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host.client import Client, path_of
 from clusterregistry.crinit.manifests.objects import Manifest, metadata
 from clusterregistry.crinit.settings import Mode, Settings
@@ -36,7 +36,7 @@ def load(client: Client, *, namespace: str, name: str) -> Record | None:
     try:
         given = {str(key): str(value) for key, value in json.loads(data.get("flags") or "{}").items()}
     except (ValueError, AttributeError):
-        raise CrinitError(
+        raise OperatorError(
             f"the ConfigMap {namespace}/{name_of(name)} is damaged: its flags are not a JSON object",
             remedy="delete that ConfigMap and give all flags once more",
         ) from None
@@ -56,7 +56,7 @@ def manifest(settings: Settings, given: Mapping[str, str]) -> Manifest:
 
 def require_same_mode(record: Record, mode: Mode, name: str) -> None:
     if record.mode and record.mode != mode:
-        raise CrinitError(
+        raise OperatorError(
             f'"{name}" is there already, deployed as {record.mode}',
             remedy=f"use crinit {record.mode}, or choose another name or namespace",
         )
@@ -65,7 +65,7 @@ def require_same_mode(record: Record, mode: Mode, name: str) -> None:
 def require_same_storage(record: Record, settings: Settings) -> None:
     """Objects do not move by themselves from one storage to another."""
     if record.storage and record.storage != settings.storage:
-        raise CrinitError(
+        raise OperatorError(
             f'"{settings.name}" keeps its objects in {record.storage}; these flags would start it empty on '
             f"{settings.storage.value}",
             remedy="deploy a second registry with these flags and copy the objects with kubectl (get -o yaml, apply), "

@@ -51,7 +51,7 @@ class Request:
     timeout: float
 
     def session(self, progress: Progress) -> Session:
-        """Reads the kubeconfig. Raises CrinitError when there is no such context."""
+        """Reads the kubeconfig. Raises OperatorError when there is no such context."""
         where = kubeconfigs.places(self.given.get("kubeconfig", ""), self.environ)
         access = kubeconfigs.load(where).access(self.given.get("host-cluster-context", ""))
         return Session(

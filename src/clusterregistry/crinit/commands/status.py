@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.commands import records
 from clusterregistry.crinit.commands.readiness import is_ready
 from clusterregistry.crinit.commands.session import Session
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests import apiservices
@@ -27,11 +27,11 @@ class Line:
 
 
 def run(session: Session) -> bool:
-    """Tells; answers whether all is well. Raises CrinitError when there is no such registry."""
+    """Tells; answers whether all is well. Raises OperatorError when there is no such registry."""
     answers.require_cluster(session.client)
     record = records.load(session.client, namespace=session.namespace, name=session.name)
     if record is None:
-        raise CrinitError(
+        raise OperatorError(
             f'crinit has deployed no registry "{session.name}" in the namespace {session.namespace}',
             remedy=f"deploy it: {session.command('init')}",
         )

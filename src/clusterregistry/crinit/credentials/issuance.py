@@ -11,13 +11,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.credentials.material import ADMIN, MASTERS, EtcdMaterial, Material, Pair
-from clusterregistry.crinit.errors import CrinitError
 from clusterregistry.crinit.manifests import secrets as secret_names
 from clusterregistry.crinit.settings import Mode, Settings, Storage
 
 RENEWED_BEFORE = dt.timedelta(days=30)
 _TOKEN_BYTES = 32
+_PROGRAM = "clusterregistry"
+"""The program after which certificates are named."""
 
 Existing = Mapping[str, Mapping[str, bytes]]
 """The content of the Secrets that are there, by ``ca``, ``serving`` and so on."""
@@ -35,7 +37,7 @@ class Wanted:
 
 
 def material(wanted: Wanted, existing: Existing) -> Material:
-    """Everything for these settings. Raises CrinitError when what is there cannot be used."""
+    """Everything for these settings. Raises OperatorError when what is there cannot be used."""
     settings = wanted.settings
     standalone = settings.mode is Mode.STANDALONE
     authority = _authority(existing, secret_names.AUTHORITY, now=wanted.now)
@@ -57,7 +59,7 @@ def serving_names(settings: Settings, *reached_by: str) -> tuple[str, ...]:
 
 def _serving(authority: certificates.Authority, wanted: Wanted, existing: Existing) -> Pair:
     def sign(by: certificates.Authority, key: certificates.Key) -> bytes:
-        return certificates.serving_certificate(by, key, names=wanted.names, now=wanted.now)
+        return certificates.serving_certificate(by, key, names=wanted.names, now=wanted.now, program=_PROGRAM)
 
     kept = _held(existing, secret_names.SERVING)
     return _kept_or_signed(authority, kept, sign, names=wanted.names, now=wanted.now)
@@ -80,7 +82,7 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
     authority = _authority(existing, secret_names.ETCD_AUTHORITY, now=wanted.now)
 
     def sign_peer(by: certificates.Authority, key: certificates.Key) -> bytes:
-        return certificates.peer_certificate(by, key, names=names, now=wanted.now)
+        return certificates.peer_certificate(by, key, names=names, now=wanted.now, program=_PROGRAM)
 
     def sign_client(by: certificates.Authority, key: certificates.Key) -> bytes:
         return certificates.client_certificate(by, key, user=wanted.settings.name, group="", now=wanted.now)
@@ -96,12 +98,12 @@ def _etcd(wanted: Wanted, existing: Existing) -> EtcdMaterial:
 def _authority(existing: Existing, secret: str, *, now: float) -> certificates.Authority:
     held = existing.get(secret, {})
     if not held:
-        return certificates.new_authority(certificates.new_key(), now=now)
+        return certificates.new_authority(certificates.new_key(), now=now, program=_PROGRAM)
     try:
         return certificates.Authority(_certificate(held["ca.crt"]), _key(held["ca.key"]))
     except (KeyError, ValueError, TypeError):
         # A new authority in its place would lock everybody out who trusts the old one: people decide on that.
-        raise CrinitError(
+        raise OperatorError(
             f"the Secret of the authority ({secret}) is damaged: ca.crt or ca.key cannot be read",
             remedy="restore the Secret, or delete it: then a new authority is made, and all certificates with it",
         ) from None

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
+from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.crinit.errors import ForeignAnswer, HostError
 
 if TYPE_CHECKING:
     from clusterregistry.crinit.host.client import Client
@@ -156,7 +157,7 @@ def _printable(text: str) -> str:
 
 
 def require_cluster(client: Client) -> str:
-    """The version of a cluster into which a registry can be deployed. Raises HostError, or CrinitError for others.
+    """The version of a cluster into which a registry can be deployed. Raises HostError, or OperatorError for others.
 
     Asked before anything else: a server that answers everything with 404 would pass for a cluster with nothing in it.
     """
@@ -170,12 +171,12 @@ def require_cluster(client: Client) -> str:
         return version  # who may not look is told later which right is missing
     contexts = "--host-cluster-context=CONTEXT (`kubectl config get-contexts` lists them)"
     if _REGISTRY in version:
-        raise CrinitError(
+        raise OperatorError(
             f'the context "{client.context}" leads to a cluster registry ({client.url}), not to the cluster in which '
             "one is to run",
             remedy=f"name the context of that cluster: {contexts}",
         )
-    raise CrinitError(
+    raise OperatorError(
         f"{client.url} is a Kubernetes-style API ({version}) without Deployments (apps/v1): nothing can run there",
         remedy=f"name the context of a cluster: {contexts}",
     )
@@ -192,7 +193,7 @@ def _version(client: Client) -> str:
         found = None
     if isinstance(found, str):
         return _printable(found)
-    raise CrinitError(
+    raise OperatorError(
         f"{client.url} is no Kubernetes API: at /version it names no version of Kubernetes",
         remedy=f'is that the right server for the context "{client.context}"? '
         f"Compare: kubectl cluster-info --context {client.context}",

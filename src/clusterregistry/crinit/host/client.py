@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver.webhooks import tls
-from clusterregistry.crinit.errors import CrinitError, ForeignAnswer, HostError
+from clusterregistry.crinit.errors import ForeignAnswer, HostError
 from clusterregistry.crinit.host import answers, exec_plugins
 from clusterregistry.crinit.host.answers import NOT_FOUND, Answer
 from clusterregistry.crinit.host.kubeconfigs import Access
@@ -59,7 +60,7 @@ class Client:
         self.url = str(access.cluster.get("server") or "")
         parts = urlsplit(self.url)
         if parts.scheme != "https" or not parts.hostname:
-            raise CrinitError(
+            raise OperatorError(
                 f'the cluster of the context "{access.context}" has no https URL, but "{self.url}"',
                 remedy="give it one: kubectl config set-cluster NAME --server=https://HOST:PORT",
             )
@@ -192,7 +193,7 @@ def _proxy(access: Access) -> tuple[str, int] | None:
         return None
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
-        raise CrinitError(
+        raise OperatorError(
             f'the context "{access.context}" goes through the proxy {url}, of a kind that crinit does not speak',
             remedy="use a proxy of http://HOST:PORT, or run crinit where the host cluster is reached without one",
         )
@@ -221,7 +222,7 @@ def _tls(access: Access, user: Mapping[str, Any]) -> ssl.SSLContext:
             tls.trust(context, _content(access.cluster, "certificate-authority"))
         tls.identify(context, certificate=_content(user, "client-certificate"), key=_content(user, "client-key"))
     except ValueError as error:
-        raise CrinitError(
+        raise OperatorError(
             f'certificates of the context "{access.context}": {error}', remedy="correct them in the kubeconfig"
         ) from None
     return context
@@ -240,7 +241,7 @@ def _authorization(user: Mapping[str, Any]) -> dict[str, str]:
         try:
             token = tls.content(Path(file)).decode("ascii").strip()
         except ValueError as error:
-            raise CrinitError(f"the token of the kubeconfig: {error}", remedy="correct the kubeconfig") from None
+            raise OperatorError(f"the token of the kubeconfig: {error}", remedy="correct the kubeconfig") from None
     if token:
         return {"authorization": f"Bearer {token}"}
     if user.get("username"):

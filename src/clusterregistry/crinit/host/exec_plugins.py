@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.apimachinery.operator_error import OperatorError
 
 _PATIENCE = 60.0
 
 
 def credentials(plugin: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ``status`` of the ExecCredential that the command prints. Raises CrinitError."""
+    """The ``status`` of the ExecCredential that the command prints. Raises OperatorError."""
     command = str(plugin.get("command") or "")
     arguments = [str(argument) for argument in plugin.get("args") or []]
     try:
@@ -43,9 +43,9 @@ def _environment(plugin: Mapping[str, Any]) -> dict[str, str]:
     return {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked), **added}
 
 
-def _failed(command: str, plugin: Mapping[str, Any], why: str) -> CrinitError:
+def _failed(command: str, plugin: Mapping[str, Any], why: str) -> OperatorError:
     hint = str(plugin.get("installHint") or "")
-    return CrinitError(
+    return OperatorError(
         f'the kubeconfig\'s command "{command}" gives no credentials: {why}',
         remedy=hint or "try the same context with kubectl: what helps there helps here",
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import yaml_codec
-from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.crinit.host.kubeconfigs import KINDS, Places, document_of
 
 _SECRET = 0o600
@@ -32,7 +32,7 @@ def target(where: Places, name: str) -> Path:
 
 
 def require_writable(file: Path) -> None:
-    """Raises CrinitError while there is still nothing to regret."""
+    """Raises OperatorError while there is still nothing to regret."""
     try:
         place = _resolved(file)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -46,12 +46,12 @@ def require_writable(file: Path) -> None:
 
 
 def require_free(file: Path, name: str) -> None:
-    """Raises CrinitError when somebody else's entries have the name that ours would get."""
+    """Raises OperatorError when somebody else's entries have the name that ours would get."""
     document = document_of(file) or {}
     for plural, singular in KINDS.items():
         for entry in document.get(plural) or []:
             if _is_named(entry, name) and not _is_ours(entry, singular):
-                raise CrinitError(
+                raise OperatorError(
                     f'{file} has a {singular} "{name}" that crinit did not make',
                     remedy="choose another name for the registry, or rename that entry: kubectl config rename-context",
                 )
@@ -140,7 +140,7 @@ def _locked(file: Path) -> Iterator[None]:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0)
     except FileExistsError:
-        raise CrinitError(
+        raise OperatorError(
             f"another program is changing {file}: {lock} is there",
             remedy="run the same command again; if no other program runs, remove that file first",
         ) from None
@@ -193,8 +193,8 @@ def _resolved(file: Path) -> Path:
     return file.resolve()
 
 
-def _not_writable(file: Path, error: OSError) -> CrinitError:
-    return CrinitError(
+def _not_writable(file: Path, error: OSError) -> OperatorError:
+    return OperatorError(
         f"the kubeconfig {file} cannot be written: {error.strerror}",
         remedy="make it writable, or name another: --kubeconfig=FILE (it must hold the host cluster's context too)",
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.codecs.decoded import DecodeError
-from clusterregistry.crinit.errors import CrinitError
+from clusterregistry.apimachinery.operator_error import OperatorError
 
 KINDS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _FILE_FIELDS = frozenset({"certificate-authority", "client-certificate", "client-key", "tokenFile"})
@@ -60,10 +60,10 @@ class Merged:
     current: str = ""
 
     def access(self, context: str) -> Access:
-        """What a context leads to; the current one for an empty name. Raises CrinitError."""
+        """What a context leads to; the current one for an empty name. Raises OperatorError."""
         name = context or self.current
         if not name:
-            raise CrinitError(
+            raise OperatorError(
                 f"the kubeconfig has no current context; contexts are: {self._known('contexts')} (in {self.shown})",
                 remedy="name one: --host-cluster-context=CONTEXT",
             )
@@ -75,7 +75,7 @@ class Merged:
         found = self.entries[plural].get(name)
         if found is not None:
             return found
-        raise CrinitError(
+        raise OperatorError(
             f'the kubeconfig has no {KINDS[plural]} "{name}"; there are: {self._known(plural)} (in {self.shown})',
             remedy="give --host-cluster-context one of `kubectl config get-contexts`, or another --kubeconfig",
         )
@@ -85,7 +85,7 @@ class Merged:
 
 
 def load(where: Places) -> Merged:
-    """Reads all files; those that do not exist are passed over unless none does. Raises CrinitError."""
+    """Reads all files; those that do not exist are passed over unless none does. Raises OperatorError."""
     merged = Merged(str(where))
     held = [(file, document) for file in where.files if (document := document_of(file)) is not None]
     if not held:
@@ -95,27 +95,27 @@ def load(where: Places) -> Merged:
     return merged
 
 
-def _missing(where: Places) -> CrinitError:
+def _missing(where: Places) -> OperatorError:
     remedy = "name the kubeconfig that kubectl uses for the host cluster: --kubeconfig=FILE, or $KUBECONFIG"
     if not where.named_by:
-        return CrinitError(
+        return OperatorError(
             f"there is no file {where.files[0]}, and neither --kubeconfig nor $KUBECONFIG names another",
             remedy=f"{remedy} (with sudo, the home directory may be another one)",
         )
     if len(where.files) > 1:
         listed = ", ".join(map(str, where.files))
-        return CrinitError(f"none of the files that {where.named_by} names is there: {listed}", remedy=remedy)
-    return CrinitError(f"there is no file {where.files[0]}, which {where.named_by} names", remedy=remedy)
+        return OperatorError(f"none of the files that {where.named_by} names is there: {listed}", remedy=remedy)
+    return OperatorError(f"there is no file {where.files[0]}, which {where.named_by} names", remedy=remedy)
 
 
 def document_of(file: Path) -> dict[str, Any] | None:
-    """What a file holds; None when there is no such file. Raises CrinitError."""
+    """What a file holds; None when there is no such file. Raises OperatorError."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CrinitError(
+        raise OperatorError(
             f"{file} cannot be read: {error.strerror}",
             remedy="make it a file that you may read, or name another: --kubeconfig=FILE",
         ) from None
@@ -133,8 +133,10 @@ def document_of(file: Path) -> dict[str, Any] | None:
     return document
 
 
-def _damaged(file: Path, why: str) -> CrinitError:
-    return CrinitError(f"{file} is no kubeconfig: {why}", remedy="correct the file, or name another: --kubeconfig=FILE")
+def _damaged(file: Path, why: str) -> OperatorError:
+    return OperatorError(
+        f"{file} is no kubeconfig: {why}", remedy="correct the file, or name another: --kubeconfig=FILE"
+    )
 
 
 def _merge(merged: Merged, document: Mapping[str, Any], directory: Path) -> None:

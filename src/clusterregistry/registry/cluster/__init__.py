@@ -10,8 +10,9 @@ from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.v1alpha1 import VERSION
 from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER, KIND
 from clusterregistry.apiserver.registry.resource import Resource, Version
+from clusterregistry.apiserver.registry.structural_strategy import StatusStrategy
 from clusterregistry.registry.cluster.columns import COLUMNS
-from clusterregistry.registry.cluster.strategy import ClusterStatusStrategy, ClusterStrategy, SecretLint
+from clusterregistry.registry.cluster.strategy import ClusterStrategy, SecretLint
 
 
 def cluster_resource(secret_lint: SecretLint) -> Resource:
@@ -24,5 +25,5 @@ def cluster_resource(secret_lint: SecretLint) -> Resource:
         versions=(Version(name=VERSION, schema=CLUSTER, columns=COLUMNS),),
         storage_version=VERSION,
         strategy=ClusterStrategy(secret_lint),
-        status_strategy=ClusterStatusStrategy(),
+        status_strategy=StatusStrategy(CLUSTER),
     )

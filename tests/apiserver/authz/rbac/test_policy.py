@@ -4,8 +4,6 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import ALLOW, NO_OPINION, PathRule, ResourceRule, UserRules
-from clusterregistry.apiserver.authz.rbac import grants as grants_module
-from clusterregistry.apiserver.authz.rbac import policy as changes_module
 from clusterregistry.apiserver.authz.rbac import policy as policy_module
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, RBACAuthorizer, Subject
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, asking_for_path, bound, path_rule, policy_of
@@ -30,7 +28,7 @@ def test_a_role_counts_for_its_subjects(subject: str, user: User) -> None:
 
 
 @pytest.mark.parametrize("subject", ["User team", "Group jane", "user jane", "ServiceAccount /jane", "Other jane"])
-def test_other_subjects_are_somebody_else(subject: str) -> None:
+def test_other_subjects_do_not_match(subject: str) -> None:
     policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", subject)})
     assert RBACAuthorizer(policy).authorize(asking(JANE, "get")) is NO_OPINION
     policy.remove_binding("b", revision=9)
@@ -55,7 +53,7 @@ def test_the_first_subject_that_applies_is_named() -> None:
     assert rbac.authorize(asking(JANE, "get")).reason.endswith('to Group "team"')
 
 
-def test_a_binding_to_a_missing_role_gives_nothing_says_so_and_keeps_others_from_nothing() -> None:
+def test_a_binding_to_a_missing_role_is_a_problem_and_leaves_the_others() -> None:
     policy = policy_of({"r": [a_rule("get")]}, {"a": bound("gone", "User jane"), "b": bound("r", "User jane")})
     rbac = RBACAuthorizer(policy)
     assert rbac.authorize(asking(JANE, "get")).allowed
@@ -69,7 +67,7 @@ def test_a_binding_to_a_missing_role_gives_nothing_says_so_and_keeps_others_from
     assert rbac.authorize(asking(JANE, "list")).reason == f"RBAC: [{problem}, {other}]"
 
 
-def test_a_reference_to_anything_but_a_cluster_role_gives_nothing() -> None:
+def test_a_reference_to_anything_but_a_cluster_role_grants_nothing() -> None:
     wire = {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "jane"}]}
     rbac = RBACAuthorizer(policy_of({"r": [a_rule("get")]}, {"b": Binding.from_wire(wire)}))
     assert not rbac.authorize(asking(JANE, "get")).allowed
@@ -108,25 +106,25 @@ def test_one_binding_fewer_leaves_the_others() -> None:
     assert '"b"' in RBACAuthorizer(policy).authorize(asking(JANE, "get")).reason
 
 
-def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
+def test_listeners_are_called_for_changes_alone() -> None:
     policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", "User jane")})
-    heard: list[int] = []
+    reported: list[int] = []
     rbac = RBACAuthorizer(policy)
-    end = rbac.on_change(lambda: heard.append(rbac.changed_at(JANE)))
+    end = rbac.on_change(lambda: reported.append(rbac.changed_at(JANE)))
     policy.set_role("r", [a_rule("get")], revision=10)
     policy.set_binding("b", bound("r", "User jane"), revision=11)
     policy.remove_role("gone", revision=12)
     policy.remove_binding("gone", revision=13)
-    assert heard == []
+    assert reported == []
     assert rbac.changed_at(JANE) == 2
     policy.set_role("r", [], revision=14)
     end()
     end()
     policy.remove_role("r", revision=15)
-    assert heard == [14]
+    assert reported == [14]
 
 
-def test_changes_are_noted_for_those_whom_they_concern() -> None:
+def test_changes_are_recorded_for_the_subjects_that_they_concern() -> None:
     policy = Policy()
     other = User("other", groups=("others",))
 
@@ -158,7 +156,7 @@ def test_the_newest_right_is_that_of_a_role_or_a_binding_that_counts() -> None:
     assert (rbac.granted_at(JANE), rbac.changed_at(JANE)) == (0, 10)
 
 
-def test_a_policy_that_begins_later_knows_nothing_of_what_came_before() -> None:
+def test_changes_before_the_beginning_are_not_known() -> None:
     policy = policy_of({"r": []}, {"b": bound("r", "User jane")})
     policy.begin_at(50)
     policy.begin_at(20)
@@ -166,8 +164,8 @@ def test_a_policy_that_begins_later_knows_nothing_of_what_came_before() -> None:
     assert (rbac.changed_at(JANE), rbac.changed_at(BOT), rbac.granted_at(JANE)) == (50, 50, 2)
 
 
-def test_when_revisions_begin_anew_no_right_is_newer_than_that() -> None:
-    """Else whoever lists at one of them and goes on from there would be too old, until the old ones are reached."""
+def test_when_revisions_begin_anew_no_right_is_newer_than_the_new_ones() -> None:
+    """Else a watch from a new revision would be too old until the old revisions are reached."""
     policy = policy_of({"r": [a_rule("get")]}, {"b": bound("r", "User jane")})
     policy.set_role("r", [a_rule("list")], revision=90)
     policy.begin_at(95)
@@ -178,8 +176,8 @@ def test_when_revisions_begin_anew_no_right_is_newer_than_that() -> None:
     assert (rbac.changed_at(JANE), rbac.changed_at(BOT)) == (8, 7)
 
 
-def test_what_is_known_of_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes_module, "_MOST", 2)
+def test_the_record_of_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_module, "_TRACKED_SUBJECTS", 2)
     policy = Policy()
     for number, subject in enumerate(("User a", "Group b", "User jane", "User d"), start=1):
         policy.set_binding(subject, bound("r", subject), revision=number)
@@ -205,7 +203,7 @@ def test_rules_are_listed_in_the_order_of_their_bindings() -> None:
     )
 
 
-def test_names_are_those_that_rules_spell_out() -> None:
+def test_names_are_those_that_rules_list() -> None:
     rules = [
         a_rule("get", names=["a", "b"]),
         a_rule("*", "*", group="*", names=["c", ""]),
@@ -215,12 +213,12 @@ def test_names_are_those_that_rules_spell_out() -> None:
         a_rule("get"),
     ]
     rbac = RBACAuthorizer(policy_of({"r": rules}, {"b": bound("r", "User jane")}))
-    for _ in range(2):  # the second time they are at hand
+    for _ in range(2):  # the second time from the cache
         assert rbac.names_of(JANE, verb="get", group=GROUP, resource="things") == {"a", "b", "c"}
     assert rbac.names_of(User("x"), verb="get", group=GROUP, resource="things") == frozenset()
 
 
-def test_many_bindings_with_one_name_each_are_told_apart() -> None:
+def test_many_bindings_with_one_name_each_decide_for_their_names() -> None:
     count = 50
     roles = {f"r{index}": [a_rule("get", names=[f"n{index}", "shared"])] for index in range(count)}
     bindings = {f"b{index:02}": bound(f"r{index}", "User jane") for index in range(count)}
@@ -232,20 +230,20 @@ def test_many_bindings_with_one_name_each_are_told_apart() -> None:
     assert rbac.authorize(asking(JANE, "get", name="other")) is NO_OPINION
 
 
-def test_what_is_kept_at_hand_is_bounded_and_stays_right() -> None:
+def test_caches_are_bounded_and_decisions_stay_right() -> None:
     policy = policy_of({"r": [a_rule("get"), path_rule("get", "/0")]}, {"b": bound("r", "User jane")})
     rbac = RBACAuthorizer(policy)
-    for index in range(grants_module._QUESTIONS_KEPT + 1):
+    for index in range(policy_module._CACHED_ANSWERS + 1):
         assert not rbac.authorize(asking(JANE, str(index))).allowed
         assert rbac.authorize(asking_for_path(JANE, "get", f"/{index}")).allowed is (index == 0)
-    for index in range(policy_module._USERS_KEPT + 1):
+    for index in range(policy_module._CACHED_USERS + 1):
         assert not rbac.authorize(asking(User(str(index)), "get")).allowed
     assert rbac.authorize(asking(JANE, "get")).verdict is ALLOW.verdict
-    assert len(policy._grants) < policy_module._USERS_KEPT
-    assert len(policy.grants(JANE)._answers) < grants_module._QUESTIONS_KEPT
+    assert len(policy._grants) < policy_module._CACHED_USERS
+    assert len(policy.grants(JANE)._answers) < policy_module._CACHED_ANSWERS
 
 
-def test_the_rules_of_a_role_are_told_and_those_of_none_are_not() -> None:
+def test_the_rules_of_a_role_and_of_none() -> None:
     policy = policy_of({"r": [a_rule("get")], "empty": []}, {})
     assert policy.role("r") == (a_rule("get"),)
     assert policy.role("empty") == ()

@@ -75,7 +75,7 @@ QUESTIONS = st.one_of(
 )
 
 
-def is_meant(subject: Wire, user: User) -> bool:
+def matches(subject: Wire, user: User) -> bool:
     match subject["kind"]:
         case "User":
             return bool(subject["name"] == user.name)
@@ -86,7 +86,7 @@ def is_meant(subject: Wire, user: User) -> bool:
     )
 
 
-def rule_says_yes(rule: Wire, asked: Attributes) -> bool:
+def rule_allows(rule: Wire, asked: Attributes) -> bool:
     if not {"*", asked.verb} & set(rule["verbs"]):
         return False
     if not asked.is_resource_request:
@@ -104,11 +104,11 @@ def rule_says_yes(rule: Wire, asked: Attributes) -> bool:
     )
 
 
-def slowly(roles: dict[str, list[Wire]], bindings: dict[str, Wire], asked: Attributes) -> bool:
+def is_allowed(roles: dict[str, list[Wire]], bindings: dict[str, Wire], asked: Attributes) -> bool:
     return any(
-        rule_says_yes(rule, asked)
+        rule_allows(rule, asked)
         for binding in bindings.values()
-        if any(is_meant(subject, asked.user) for subject in binding["subjects"])
+        if any(matches(subject, asked.user) for subject in binding["subjects"])
         for rule in roles.get(binding["roleRef"]["name"], [])
     )
 
@@ -123,7 +123,7 @@ def test_decisions_are_those_of_the_plain_restatement(
 ) -> None:
     rbac = RBACAuthorizer(policy_from_wire(wired(roles, "rules"), wired(bindings)))
     for asked in questions:
-        assert rbac.authorize(asked).allowed == slowly(roles, bindings, asked), asked
+        assert rbac.authorize(asked).allowed == is_allowed(roles, bindings, asked), asked
 
 
 CHANGES = st.lists(
@@ -163,18 +163,18 @@ def test_a_changed_policy_decides_as_a_new_one(
         state[kind] = {key: each for key, each in state[kind].items() if key != name}
         state[kind] |= {} if value is None else {name: value}
         for asked in questions:
-            assert RBACAuthorizer(policy).authorize(asked).allowed == slowly(state["role"], state["binding"], asked)
+            assert RBACAuthorizer(policy).authorize(asked).allowed == is_allowed(state["role"], state["binding"], asked)
 
 
 @given(ROLES, BINDINGS, USERS)
-def test_every_name_that_is_told_may_be_read(
+def test_every_name_that_is_listed_may_be_read(
     roles: dict[str, list[Wire]], bindings: dict[str, Wire], user: User
 ) -> None:
     rbac = RBACAuthorizer(policy_from_wire(wired(roles, "rules"), wired(bindings)))
     named = rbac.names_of(user, verb="get", group="g", resource="r")
 
     def allowed(name: str) -> bool:
-        return slowly(
+        return is_allowed(
             roles,
             bindings,
             Attributes(user=user, verb="get", is_resource_request=True, group="g", resource="r", name=name),

@@ -15,7 +15,7 @@ from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
 from clusterregistry.apiserver.storage.interface import Storage
 from tests.apiserver.api.rbac_objects import aggregate, binding, role, rule
-from tests.apiserver.registry.rbac.keepers import Keepers, replica
+from tests.apiserver.registry.rbac.server_writers import Keepers, replica
 from tests.apiserver.storage import etcd_engine
 from tests.apiserver.storage.engines import SHARED, SharedEngine, settled
 
@@ -35,7 +35,7 @@ async def eventually(happens: Callable[[], bool]) -> None:
 
 def may(policy: Policy, path: str) -> bool:
     asked = Attributes(user=ANONYMOUS_USER, verb="get", is_resource_request=False, path=path)
-    return policy.grants(ANONYMOUS_USER).decision(asked).allowed
+    return policy.grants(ANONYMOUS_USER).decide(asked).allowed
 
 
 async def started_at_once(engine: SharedEngine, stack: AsyncExitStack) -> list[tuple[Keepers, Policy, Storage]]:
@@ -78,8 +78,8 @@ async def test_what_one_answered_the_same_one_knows(engine: SharedEngine) -> Non
         (one, policy, _), (_, far, _) = await started_at_once(engine, stack)
         await one.roles.create(role("reader", rule("get")), manager="test")
         await one.bindings.create(binding("readers", "reader", User="jane"), manager="test")
-        assert policy.grants(jane).decision(asked).allowed
-        await eventually(lambda: far.grants(jane).decision(asked).allowed)
+        assert policy.grants(jane).decide(asked).allowed
+        await eventually(lambda: far.grants(jane).decide(asked).allowed)
         await one.bindings.delete("readers")
-        assert not policy.grants(jane).decision(asked).allowed
-        await eventually(lambda: not far.grants(jane).decision(asked).allowed)
+        assert not policy.grants(jane).decide(asked).allowed
+        await eventually(lambda: not far.grants(jane).decide(asked).allowed)

@@ -15,6 +15,16 @@ from clusterregistry.apiserver.authn.user import User, authenticated
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)", re.ASCII)
 
+NOT_BEFORE_LEEWAY = 60.0
+"""Seconds that an issuer's clock may be ahead of ours, as in kube-apiserver. The end of a token has no leeway."""
+
+LAST_SECOND = 1e12
+"""In the year 33658: a token that ends later is a mistake."""
+
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+log = logging.getLogger(__name__)
+
 
 class Refused(Exception):  # noqa: N818 - what happens to the token
     """A token that is not good; the message says why, and holds nothing that would be of use with another."""
@@ -77,17 +87,6 @@ def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)  # NaN and Infinity, which are no JSON
-
-
-log = logging.getLogger(__name__)
-
-NOT_BEFORE_LEEWAY = 60.0
-"""Seconds that an issuer's clock may be ahead of ours, as in kube-apiserver. The end of a token has no leeway."""
-
-LAST_SECOND = 1e12
-"""In the year 33658: a token that ends later is a mistake."""
-
-CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 
 
 def check(claims: Mapping[str, Any], settings: IssuerSettings, *, now: float) -> float:

@@ -1,6 +1,6 @@
-"""Role based access control: decides from roles and bindings, which somebody else keeps and hands in.
+"""Role-based access control: decides from the roles and bindings that ``registry.rbac`` sets.
 
-``rules`` says what one rule allows, ``policy`` holds all roles and bindings, ``grants`` is what one user has of them,
-``authorizer`` answers the port, and ``covering`` tells which rights somebody lacks who wants to give them away. All of
-it is in memory and pure: nothing here reads storage or knows how roles are served.
+``rules`` has what one rule allows, ``policy`` all roles and bindings, the grants of a user and the authorizer, and
+``coverage`` which rights a user lacks who would grant them to others. Everything is in memory and pure: nothing here
+reads storage or knows how roles are served.
 """

@@ -1,7 +1,7 @@
-"""Who gives rights away must have them: which rights are not covered by others, and how to say so.
+"""Privilege escalation: which rights of a role are not covered by the rules of the user who grants it.
 
-As kube-apiserver does it: rules are broken down to single rights, each of which must be covered by one rule of the
-giver. A right that only several rules together would cover counts as missing.
+As in kube-apiserver, rules are broken down to single rights, each of which must be covered by one rule of the user. A
+right that only several rules together would cover counts as missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.authz.rbac.grants import aggregated
+from clusterregistry.apiserver.authz.rbac.policy import aggregated
 from clusterregistry.apiserver.authz.rbac.rules import ANY, Rule, covers_path
 
 
@@ -24,20 +24,20 @@ def not_covered(wanted: Iterable[Rule], *, held: Iterable[Rule]) -> list[Rule]:
 
 
 def escalation_message(user: User, missing: Iterable[Rule], problems: Sequence[str] = ()) -> str:
-    """What somebody gets to read who wants to give away what they do not have, in kube-apiserver's words.
+    """kube-apiserver's message for a user who would grant rights that the user does not have.
 
-    ``problems`` are those of the user's grants: with a role that is missing, they might have had the rights.
+    ``problems`` are those of the user's grants: a role that is missing might have had the rights.
     """
     who = f"user {quoted(user.name)} (groups={_list_of(user.groups)})"
     rights = sorted({described(each) for each in compacted(missing)})
     message = "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *rights])
-    # As kube-apiserver does: here it says clusterroles, in decisions clusterrole.
+    # As in kube-apiserver: this message has clusterroles, those of decisions have clusterrole.
     found = [problem.replace("clusterrole.", "clusterroles.", 1) for problem in problems]
     return f"{message}; resolution errors: [{aggregated(found)}]" if found else message
 
 
 def single_rights(rule: Rule) -> Iterator[Rule]:
-    """A rule broken down: one verb on one resource or one of its objects each, or one verb on one path."""
+    """Breaks a rule down: one verb on one resource or one of its objects each, or one verb on one path."""
     for group in rule.api_groups:
         for resource in rule.resources:
             for verb in rule.verbs:
@@ -51,7 +51,7 @@ def single_rights(rule: Rule) -> Iterator[Rule]:
 
 
 def compacted(rights: Iterable[Rule]) -> list[Rule]:
-    """Single rights on the same resource and object in one rule with all their verbs."""
+    """Joins single rights on the same resource and object into one rule with all their verbs."""
     rules: list[Rule] = []
     by_resource: dict[tuple[Sequence[str], ...], Rule] = {}
     for right in rights:
@@ -60,7 +60,7 @@ def compacted(rights: Iterable[Rule]) -> list[Rule]:
             continue
         key = (right.api_groups, right.resources, right.resource_names)
         known = by_resource.get(key)
-        # As kube-apiserver does: a verb that is wanted twice is listed twice.
+        # As in kube-apiserver: a verb that is wanted twice is listed twice.
         by_resource[key] = replace(known, verbs=known.verbs + right.verbs) if known else right
     return [*rules, *by_resource.values()]
 

@@ -1,12 +1,10 @@
-"""What one rule of a role allows, as kube-apiserver reads it."""
+"""One rule of a role, and what it allows in kube-apiserver's reading."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-
-from clusterregistry.apiserver.authz.interface import Attributes
 
 ANY = "*"
 
@@ -22,7 +20,7 @@ class Rule:
     """Empty: all names."""
     non_resource_urls: tuple[str, ...] = ()
     names: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The resource names for looking up: there may be thousands."""
+    """The resource names as a set: there may be thousands."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", frozenset(self.resource_names))
@@ -38,16 +36,8 @@ class Rule:
             non_resource_urls=tuple(rule.get("nonResourceURLs") or ()),
         )
 
-    def allows(self, attributes: Attributes) -> bool:
-        if not attributes.is_resource_request:
-            return self.allows_path(attributes.verb, attributes.path)
-        on_some = self.allows_on_some(
-            attributes.verb, group=attributes.group, resource=attributes.resource, subresource=attributes.subresource
-        )
-        return on_some and (not self.names or attributes.name in self.names)
-
     def allows_on_some(self, verb: str, *, group: str, resource: str, subresource: str) -> bool:
-        """Whether it allows the verb on this resource, be it only on the objects it names."""
+        """Whether it allows the verb on this resource, for all objects or for those that it names."""
         return (
             _one_of(self.verbs, verb) and _one_of(self.api_groups, group) and self._has_resource(resource, subresource)
         )
@@ -56,7 +46,7 @@ class Rule:
         return _one_of(self.verbs, verb) and any(covers_path(url, path) for url in self.non_resource_urls)
 
     def _has_resource(self, resource: str, subresource: str) -> bool:
-        # No pattern stands for the subresources of one resource: "clusters/*" is a name like any other.
+        # There is no pattern for all subresources of one resource: "clusters/*" is a name like any other.
         if not subresource:
             return _one_of(self.resources, resource)
         return _one_of(self.resources, f"{resource}/{subresource}") or f"{ANY}/{subresource}" in self.resources
@@ -68,7 +58,7 @@ def rules_from_wire(rules: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ..
 
 
 def covers_path(url: str, path: str) -> bool:
-    """Whether a URL of a rule stands for a path: itself, or with ``*`` at its end all that begin so."""
+    """Whether a URL of a rule matches a path: an equal one, or with ``*`` at its end any with that prefix."""
     return url == path or (url.endswith(ANY) and path.startswith(url.rstrip(ANY)))
 
 

@@ -1,4 +1,4 @@
-"""``clusterregistry storage backup FILE``."""
+"""``storage backup FILE``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.cli.storage import command_line
 from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.options import CompletedOptions, OptionSet
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
@@ -25,10 +26,10 @@ class BackupOptions:
     force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
     """Raises OptionsError, and StorageUnavailable when there is no backup."""
     wanted = Operands(least=1, most=1, missing="name the FILE that the backup is to be written to")
-    given = command_line.read(arguments, environ, own=BackupOptions, operands=wanted)
+    given = command_line.read(arguments, environ, known, own=BackupOptions, operands=wanted)
     from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands
@@ -39,16 +40,16 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     say(
         f"Backed up {counted(sum(holds.objects.values()), 'object')} at revision {holds.revision} "
         f"to {target} ({shown_bytes(holds.file_bytes)}).",
-        *_next_steps(given.data_dir, target, removed=removed),
+        *_next_steps(given.server, target, removed=removed),
     )
     return exit_status.OK
 
 
-def _next_steps(data_dir: Path, target: Path, *, removed: OpenDatabase | None) -> list[str]:
-    restore = f"clusterregistry storage restore {shlex.quote(str(target))}"
+def _next_steps(server: CompletedOptions, target: Path, *, removed: OpenDatabase | None) -> list[str]:
+    restore = f"{server.program} storage restore {shlex.quote(str(target))}"
     if removed is None:
         return [
-            f"Next: keep it on another machine, with ca.crt and ca.key from {data_dir}.",
+            f"Next: keep it on another machine, with ca.crt and ca.key from {server.data_dir}.",
             f"      To put it back: {restore}",
         ]
     return [

@@ -1,4 +1,4 @@
-"""``clusterregistry storage check``."""
+"""``storage check``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from clusterregistry.apiserver.cli.storage import command_line
 from clusterregistry.apiserver.cli.storage.command_line import Operands
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import option
@@ -19,10 +20,10 @@ from clusterregistry.cli.progress import Progress, counted
 MOST_LINES = 100
 """Of problems: who has more of them needs a backup and not a longer list."""
 
-_OF_FILE = "stop the server and restore a backup (clusterregistry storage restore FILE); the file is kept"
+_OF_FILE = "stop the server and restore a backup (PROGRAM storage restore FILE); the file is kept"
 _OF_OBJECTS = (
     "the file itself is whole, and a server serves the other objects. Delete these through the API (kubectl delete "
-    "cluster NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
+    "KIND NAME); some minutes later they are gone from the history too. Or stop the server and restore a backup"
 )
 
 
@@ -33,9 +34,9 @@ class CheckOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
-    given = command_line.read(arguments, environ, own=CheckOptions, operands=Operands(most=1))
+    given = command_line.read(arguments, environ, known, own=CheckOptions, operands=Operands(most=1))
     from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
 
     path, checked = given.file, ObjectCheck()
@@ -45,7 +46,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
         return _praise(path)
-    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else _OF_FILE)
+    return _report(path, lines, remedy=_OF_OBJECTS if checked.found == len(lines) else known.names_program(_OF_FILE))
 
 
 def _praise(path: Path) -> int:

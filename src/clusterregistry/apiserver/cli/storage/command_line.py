@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from clusterregistry.apiserver.options import synonyms
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
-from clusterregistry.apiserver.options.general import GeneralOptions
-from clusterregistry.apiserver.options.groups import BY_FLAG, Options
+from clusterregistry.apiserver.options.groups import Options, OptionSet
 from clusterregistry.apiserver.options.resolution import resolve
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.cli import logs
 from clusterregistry.cli.options.field import Option, options_of
+from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import FILE
 
@@ -52,7 +52,7 @@ class CommandLine(Generic[T]):
         if self.server.etcd is not None:
             raise StorageUnavailable(
                 f"this registry keeps its objects in {self.server.etcd.shown}, not in a file",
-                remedy="use etcd's own tools, such as `etcdctl snapshot save FILE`, or `clusterregistry storage copy`",
+                remedy="use etcd's own tools, such as `etcdctl snapshot save FILE`, or `storage copy`",
             )
         return self.data_dir / DATABASE
 
@@ -71,9 +71,10 @@ class Operands:
     missing: str = ""
 
 
-def read(
+def read(  # noqa: PLR0913 - half of them by keyword
     arguments: Sequence[str],
     environ: Mapping[str, str],
+    known: OptionSet,
     *,
     own: type[T],
     operands: Operands,
@@ -81,14 +82,14 @@ def read(
 ) -> CommandLine[T]:
     """Takes a command line apart and sets up logging. Raises OptionsError with all that is wrong."""
     reader = _Reader(
-        own={each.flag: each for each in options_of(own)}, server={flag: BY_FLAG[flag] for flag in server_flags}
+        own={each.flag: each for each in options_of(own)}, server={flag: known.by_flag[flag] for flag in server_flags}
     )
     reader.read(arguments)
     files = tuple(reader.files(operands))
-    resolved = resolve(reader.for_server, environ)
+    resolved = resolve(reader.for_server, environ, known)
     problems = [*reader.problems, *resolved.problems]
     try:
-        server = _completed(resolved.options, environ)
+        server = _completed(resolved.options, environ, program=known.program)
     except OptionsError as error:
         raise OptionsError([*problems, *error.problems]) from None
     if problems:
@@ -104,9 +105,9 @@ def _configure_logging(general: GeneralOptions) -> None:
         logging.getLogger("clusterregistry").setLevel(logging.WARNING)
 
 
-def _completed(options: Options, environ: Mapping[str, str]) -> CompletedOptions:
+def _completed(options: Options, environ: Mapping[str, str], *, program: str) -> CompletedOptions:
     """The server's own rules, but for storage alone: a serving certificate that is missing is no matter here."""
-    return complete(Options(general=options.general, storage=options.storage), environ)
+    return complete(Options(general=options.general, storage=options.storage), environ, program=program)
 
 
 @dataclass(slots=True, kw_only=True)

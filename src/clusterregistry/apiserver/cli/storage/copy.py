@@ -1,4 +1,4 @@
-"""``clusterregistry storage copy``."""
+"""``storage copy``."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from clusterregistry.apiserver.cli.storage import command_line
 from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands
 from clusterregistry.apiserver.options import CompletedOptions, etcd
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.apiserver.storage import location
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location, SQLiteLocation
@@ -56,10 +57,10 @@ class CopyOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
     """Raises OptionsError, and StorageError when not everything was copied."""
     given = command_line.read(
-        arguments, environ, own=CopyOptions, operands=Operands(), server_flags=(*SERVER_FLAGS, *ETCD_FLAGS)
+        arguments, environ, known, own=CopyOptions, operands=Operands(), server_flags=(*SERVER_FLAGS, *ETCD_FLAGS)
     )
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
@@ -139,6 +140,6 @@ def _next_steps(source: Location, target: Location) -> list[str]:
         flags = f"a --data-dir that has this file as {location.DATABASE}"
     return [
         f"Next: start the server with {flags}.",
-        "      Resource versions are new ones: start programs that watch anew.",
+        "      Resource versions are new ones: restart programs that watch.",
         f"      Keep {source} until you are sure.",
     ]

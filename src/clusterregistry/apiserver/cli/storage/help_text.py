@@ -11,14 +11,14 @@ from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, sho
 from clusterregistry.apiserver.cli.storage.copy import ETCD_FLAGS, CopyOptions
 from clusterregistry.apiserver.cli.storage.restore import RestoreOptions
 from clusterregistry.apiserver.cli.storage.stats import StatsOptions
-from clusterregistry.apiserver.options.groups import BY_FLAG
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.cli.options.field import Option, options_of
 
 STORAGE = """\
 Looks after the data of a registry: backups, checks, and moving from one engine to another.
 
 Usage:
-  clusterregistry storage COMMAND [flags]
+  PROGRAM storage COMMAND [flags]
 
 Commands:
   backup FILE    write a backup, also while the server runs
@@ -28,11 +28,11 @@ Commands:
   copy           copy all objects to another store: from SQLite to etcd, back, or to another file
 
 Examples:
-  clusterregistry storage backup registry-backup.db
-  clusterregistry storage check registry-backup.db
-  clusterregistry storage copy --to etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage backup registry-backup.db
+  PROGRAM storage check registry-backup.db
+  PROGRAM storage copy --to etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
 
-More about a command: clusterregistry storage backup --help
+More about a command: PROGRAM storage backup --help
 
 Exit status:
   0  done
@@ -47,14 +47,14 @@ The file gets its name when it is complete and checked; only you can read it. Ce
 ca.crt and ca.key from the data directory beside it.
 
 Usage:
-  clusterregistry storage backup FILE [flags]
+  PROGRAM storage backup FILE [flags]
 
 Examples:
   # The registry of this user
-  clusterregistry storage backup registry-backup.db
+  PROGRAM storage backup registry-backup.db
 
   # Another one; every night to the same name
-  clusterregistry storage backup --data-dir=/var/lib/clusterregistry --force /backup/registry.db
+  PROGRAM storage backup --data-dir=/var/lib/PROGRAM --force /backup/registry.db
 """
 
 _RESTORE = """\
@@ -63,14 +63,14 @@ is there is kept beside it, under a name with the time. Revisions leap ahead, so
 takes the restored registry for the one it knew.
 
 Usage:
-  clusterregistry storage restore FILE [flags]
+  PROGRAM storage restore FILE [flags]
 
 Examples:
   # Back to the state of the backup
-  clusterregistry storage restore registry-backup.db
+  PROGRAM storage restore registry-backup.db
 
   # On a new machine: then add ca.crt and ca.key, and start the server there
-  clusterregistry storage restore --data-dir=/var/lib/clusterregistry registry-backup.db
+  PROGRAM storage restore --data-dir=/var/lib/PROGRAM registry-backup.db
 """
 
 _CHECK = """\
@@ -78,14 +78,14 @@ Looks whether the database is whole: SQLite's own check of the file, and ours of
 It changes nothing, and the server may be running. Each problem is a line on standard output.
 
 Usage:
-  clusterregistry storage check [FILE] [flags]
+  PROGRAM storage check [FILE] [flags]
 
 Examples:
   # The database in the data directory, thoroughly
-  clusterregistry storage check --full
+  PROGRAM storage check --full
 
   # A backup
-  clusterregistry storage check registry-backup.db
+  PROGRAM storage check registry-backup.db
 
 Exit status: 0 it is whole, 1 it is not, 2 a wrong command line, 3 it could not be checked.
 """
@@ -94,11 +94,11 @@ _STATS = """\
 Tells how many objects there are, which revisions can be read, and how large the files are. The server may be running.
 
 Usage:
-  clusterregistry storage stats [FILE] [flags]
+  PROGRAM storage stats [FILE] [flags]
 
 Examples:
-  clusterregistry storage stats
-  clusterregistry storage stats -o json
+  PROGRAM storage stats
+  PROGRAM storage stats -o json
 """
 
 _COPY = """\
@@ -108,15 +108,15 @@ added to the target. If it fails half way, run it again: what is there already i
 objects is refused before anything is written.
 
 Usage:
-  clusterregistry storage copy [--from=PLACE] --to=PLACE [flags]
+  PROGRAM storage copy [--from=PLACE] --to=PLACE [flags]
 
 Examples:
   # From the data directory of this user to etcd, and back into a new file
-  clusterregistry storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  clusterregistry storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
+  PROGRAM storage copy --to=etcd:10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  PROGRAM storage copy --from=etcd:10.0.0.1:2379 --to=sqlite:registry.db
 
   # etcd with TLS and client certificates
-  clusterregistry storage copy --to=etcd:https://etcd.example.com:2379 \\
+  PROGRAM storage copy --to=etcd:https://etcd.example.com:2379 \\
     --etcd-cafile=ca.crt --etcd-certfile=client.crt --etcd-keyfile=client.key
 """
 
@@ -130,7 +130,7 @@ _TEXTS: dict[str, tuple[str, type[Any]]] = {
 
 INTERRUPTED = {
     "backup": "no backup was written; run it again",
-    "restore": "look whether the database is there (clusterregistry storage check), or restore again",
+    "restore": "look whether the database is there (`storage check`), or restore again",
     "check": "run it again",
     "stats": "run it again",
     "copy": "run it again: what has been copied is skipped",
@@ -143,16 +143,17 @@ _INDENT = " " * 6
 NAMES = tuple(_TEXTS)
 
 
-def of(name: str) -> str:
+def of(name: str, known: OptionSet) -> str:
     """The help of one command."""
-    return _TEXTS[name][0] + "\nFlags:\n" + "\n".join(_described(each) for each in options(name)) + "\n"
+    flags = "\n".join(_described(each) for each in options(name, known))
+    return known.names_program(_TEXTS[name][0]) + f"\nFlags:\n{flags}\n"
 
 
-def options(name: str) -> list[Option]:
+def options(name: str, known: OptionSet) -> list[Option]:
     """All that a command takes: its own, and those of the server that say where the data is."""
     own = _TEXTS[name][1]
     flags = (*ETCD_FLAGS, *SERVER_FLAGS) if own is CopyOptions else SERVER_FLAGS
-    return [*options_of(own), *(BY_FLAG[flag] for flag in flags)]
+    return [*options_of(own), *(known.by_flag[flag] for flag in flags)]
 
 
 def summary(name: str) -> str:

@@ -1,4 +1,4 @@
-"""``clusterregistry storage restore FILE``."""
+"""``storage restore FILE``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 from clusterregistry.apiserver.cli.storage import command_line
 from clusterregistry.apiserver.cli.storage.command_line import Operands
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
@@ -30,10 +31,10 @@ _AS_IT_IS = (
 )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
     """Raises OptionsError, and StorageUnavailable when nothing was restored."""
     wanted = Operands(least=1, most=1, missing="name the FILE that is to be restored")
-    given = command_line.read(arguments, environ, own=RestoreOptions, operands=wanted)
+    given = command_line.read(arguments, environ, known, own=RestoreOptions, operands=wanted)
     from clusterregistry.apiserver.storage.sqlite import integrity, restore, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (backup,) = given.operands
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if restored.kept:
         say(f"The database that was there is kept as {restored.kept}.")
     say(
-        f"Revisions go on behind {restored.revision}: programs that watch will list anew by themselves.",
+        f"Revisions go on behind {restored.revision}: programs that watch will list again by themselves.",
         *_next_steps(certificates=(given.data_dir / "ca.key").exists()),
     )
     return exit_status.OK

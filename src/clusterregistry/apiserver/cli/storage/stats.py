@@ -1,4 +1,4 @@
-"""``clusterregistry storage stats``."""
+"""``storage stats``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clusterregistry.apiserver.cli.storage import command_line
 from clusterregistry.apiserver.cli.storage.command_line import Operands
+from clusterregistry.apiserver.options.groups import OptionSet
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
@@ -27,9 +28,9 @@ class StatsOptions:
     )
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def run(arguments: Sequence[str], environ: Mapping[str, str], known: OptionSet) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
-    given = command_line.read(arguments, environ, own=StatsOptions, operands=Operands(most=1))
+    given = command_line.read(arguments, environ, known, own=StatsOptions, operands=Operands(most=1))
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
 
     path = given.file

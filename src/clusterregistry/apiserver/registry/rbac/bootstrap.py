@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusterregistry.api.clusterregistry import GROUP as CLUSTERS_GROUP
 from clusterregistry.api.rbac import GROUP
 from clusterregistry.api.rbac.v1 import VERSION
 from clusterregistry.api.rbac.v1.types import CLUSTER_ROLE_BINDING_KIND, CLUSTER_ROLE_KIND
@@ -23,7 +22,8 @@ from clusterregistry.apiserver.authz.rbac.coverage import compacted, not_covered
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
 from clusterregistry.apiserver.authz.rbac.rules import Rule, rules_from_wire
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
-from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.registry.resource import Resource
+from clusterregistry.apiserver.registry.store import Store, UpdateRequest
 from clusterregistry.apiserver.storage.object_bytes import decoded, name_of
 
 Object = dict[str, Any]
@@ -81,24 +81,34 @@ def _binding(role: str, *groups: str) -> Object:
     }
 
 
-def default_roles() -> list[Object]:
+def _rules_on(resources: Sequence[Resource], role: str) -> list[Object]:
+    """What a default role allows on the resources that name it: one rule for each."""
+    rules = []
+    for each in resources:
+        if role not in each.default_roles:
+            continue
+        status = [f"{each.plural}/status"] if each.has_status else []
+        if role == "view":
+            rules.append(_on(each.group, _READING, each.plural, *status))
+        elif role == "edit":
+            rules.append(_on(each.group, _WRITING, each.plural))
+        elif status:
+            rules.append(_on(each.group, ["patch", "update"], *status))
+    return rules
+
+
+def default_roles(resources: Sequence[Resource] = ()) -> list[Object]:
     """Fresh objects, for the caller to change."""
+    parts = [
+        _role(f"system:aggregate-to-{role}", *_rules_on(resources, role), aggregated_to=role)
+        for role in ("admin", "edit", "view")
+    ]
     return [
         _role("cluster-admin", _on("*", ["*"], "*"), _paths(["*"], ["*"])),
         _aggregate("admin"),
         _aggregate("edit", aggregated_to="admin"),
         _aggregate("view", aggregated_to="edit"),
-        _role(
-            "system:aggregate-to-admin",
-            _on(CLUSTERS_GROUP, ["patch", "update"], "clusters/status"),
-            aggregated_to="admin",
-        ),
-        _role("system:aggregate-to-edit", _on(CLUSTERS_GROUP, _WRITING, "clusters"), aggregated_to="edit"),
-        _role(
-            "system:aggregate-to-view",
-            _on(CLUSTERS_GROUP, _READING, "clusters", "clusters/status"),
-            aggregated_to="view",
-        ),
+        *parts,
         _role(
             "system:basic-user",
             _on("authorization.k8s.io", ["create"], "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
@@ -119,6 +129,18 @@ def default_bindings() -> list[Object]:
         _binding("system:monitoring", _MONITORING),
         _binding("system:public-info-viewer", ALL_AUTHENTICATED, ALL_UNAUTHENTICATED),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """The default roles and bindings of a server; ``manager`` is the field manager that writes them."""
+
+    manager: str = "apiserver"
+    resources: Sequence[Resource] = ()
+    """The kinds that the default roles are about."""
+
+    def roles(self) -> list[Object]:
+        return default_roles(self.resources)
 
 
 def repaired_role(present: Object, wanted: Object) -> Object:
@@ -208,7 +230,8 @@ class ServerWriter:
             self.field_manager.record_update(old, obj, manager=manager)
             return obj
 
-        await self.store.update(name, changed, strategy=self.store.resource.strategy, dry_run=False, warn=_unheard)
+        request = UpdateRequest(change=changed, strategy=self.store.resource.strategy, warn=_unheard)
+        await self.store.update(name, request)
 
     async def delete(self, name: str) -> None:
         await self.store.delete(name, DeleteOptions())
@@ -216,25 +239,23 @@ class ServerWriter:
 
 Repaired = Callable[[Object, Object], Object]
 
-MANAGER = "clusterregistry"
-
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 100
 """Others would have to remove and make an object anew each time."""
 
 
-async def ensure_defaults(*, roles: ServerWriter, bindings: ServerWriter) -> None:
+async def ensure_defaults(*, roles: ServerWriter, bindings: ServerWriter, defaults: Defaults) -> None:
     """Raises APIError when the storage cannot be written."""
-    await _ensure_all(roles, default_roles(), repaired_role)
+    await _ensure_all(roles, defaults.roles(), repaired_role, manager=defaults.manager)
     await _remove_bindings_of_other_roles(bindings)
-    await _ensure_all(bindings, default_bindings(), repaired_binding)
+    await _ensure_all(bindings, default_bindings(), repaired_binding, manager=defaults.manager)
 
 
-async def assume_defaults(policy: Policy, *, roles: ServerWriter, bindings: ServerWriter) -> None:
+async def assume_defaults(policy: Policy, *, roles: ServerWriter, bindings: ServerWriter, defaults: Defaults) -> None:
     """Has the policy know of the default objects that are missing, when they cannot be written."""
     there = await roles.seen()
-    for role in default_roles():
+    for role in defaults.roles():
         if role["metadata"]["name"] not in there:
             policy.set_role(role["metadata"]["name"], rules_from_wire(role["rules"]), revision=0)
     there = await bindings.seen()
@@ -243,16 +264,16 @@ async def assume_defaults(policy: Policy, *, roles: ServerWriter, bindings: Serv
             policy.set_binding(binding["metadata"]["name"], Binding.from_wire(binding), revision=0)
 
 
-async def _ensure_all(keeper: ServerWriter, wanted: Sequence[Object], repaired: Repaired) -> None:
+async def _ensure_all(keeper: ServerWriter, wanted: Sequence[Object], repaired: Repaired, *, manager: str) -> None:
     results = await asyncio.gather(
-        *(_ensure(keeper, each, repaired=repaired) for each in wanted), return_exceptions=True
+        *(_ensure(keeper, each, repaired=repaired, manager=manager) for each in wanted), return_exceptions=True
     )
     for result in results:
         if result is not None:
             raise result
 
 
-async def _ensure(keeper: ServerWriter, wanted: Object, *, repaired: Repaired) -> None:
+async def _ensure(keeper: ServerWriter, wanted: Object, *, repaired: Repaired, manager: str) -> None:
     """Repairs or creates one object, whatever others do to it meanwhile.
 
     One that is stored and cannot be read is left for a person to delete. The log has named it. So is one that cannot
@@ -263,16 +284,16 @@ async def _ensure(keeper: ServerWriter, wanted: Object, *, repaired: Repaired) -
         if keeper.store.prefix + name in keeper.store.corrupt:
             return
         with _expecting("NotFound"):
-            await _repair(keeper, name, lambda present: repaired(present, wanted))
+            await _repair(keeper, name, lambda present: repaired(present, wanted), manager=manager)
             return
         with _expecting("AlreadyExists"):
-            await keeper.create({**wanted, "metadata": {**wanted["metadata"]}}, manager=MANAGER)
+            await keeper.create({**wanted, "metadata": {**wanted["metadata"]}}, manager=manager)
             return
 
 
-async def _repair(keeper: ServerWriter, name: str, change: Change) -> None:
+async def _repair(keeper: ServerWriter, name: str, change: Change, *, manager: str) -> None:
     try:
-        await keeper.change(name, change, manager=MANAGER)
+        await keeper.change(name, change, manager=manager)
     except APIError as error:
         if error.reason != "Invalid":
             raise

@@ -12,7 +12,7 @@ from clusterregistry.api.rbac.v1.validation import aggregation_errors
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.label_selector_objects import label_selector
 from clusterregistry.apiserver.authz.rbac.policy import Policy
-from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter, assume_defaults, ensure_defaults
+from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWriter, assume_defaults, ensure_defaults
 from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_informer
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event
@@ -139,18 +139,22 @@ _BETWEEN_ATTEMPTS = 5.0
 
 
 @contextlib.asynccontextmanager
-async def run_controllers(policy: Policy, *, roles: ServerWriter, bindings: ServerWriter) -> AsyncIterator[None]:
+async def run_controllers(
+    policy: Policy, *, roles: ServerWriter, bindings: ServerWriter, defaults: Defaults
+) -> AsyncIterator[None]:
     """A policy that knows all roles and bindings, the default ones included, within the block.
 
     A storage that cannot be written now keeps nobody from starting: the default roles count all the same, and are
     written as soon as that is possible. Raises StorageError when it cannot even be read.
     """
-    end_feeding = await run_policy_informer(policy, roles=roles.store, bindings=bindings.store)
+    end_feeding = await run_policy_informer(policy, roles=roles.store, bindings=bindings.store, defaults=defaults)
     aggregating = AggregationController(roles)
-    written = await _written_at_start(aggregating, roles=roles, bindings=bindings)
+    written = await _written_at_start(aggregating, roles=roles, bindings=bindings, defaults=defaults)
     if not written or roles.store.corrupt or bindings.store.corrupt:
-        await assume_defaults(policy, roles=roles, bindings=bindings)
-    upkeep = asyncio.create_task(_keep_up(aggregating, roles=roles, bindings=bindings, written=written))
+        await assume_defaults(policy, roles=roles, bindings=bindings, defaults=defaults)
+    upkeep = asyncio.create_task(
+        _keep_up(aggregating, roles=roles, bindings=bindings, defaults=defaults, written=written)
+    )
     try:
         yield
     finally:
@@ -161,10 +165,12 @@ async def run_controllers(policy: Policy, *, roles: ServerWriter, bindings: Serv
         end_feeding()
 
 
-async def _written_at_start(aggregating: AggregationController, *, roles: ServerWriter, bindings: ServerWriter) -> bool:
+async def _written_at_start(
+    aggregating: AggregationController, *, roles: ServerWriter, bindings: ServerWriter, defaults: Defaults
+) -> bool:
     try:
         async with asyncio.timeout(_AT_START):
-            await ensure_defaults(roles=roles, bindings=bindings)
+            await ensure_defaults(roles=roles, bindings=bindings, defaults=defaults)
             await aggregating.settle()
     except (APIError, StorageError, TimeoutError) as error:
         _log.warning("the default roles cannot be written now; trying again later: %s", error or "no answer in time")
@@ -173,12 +179,17 @@ async def _written_at_start(aggregating: AggregationController, *, roles: Server
 
 
 async def _keep_up(
-    aggregating: AggregationController, *, roles: ServerWriter, bindings: ServerWriter, written: bool
+    aggregating: AggregationController,
+    *,
+    roles: ServerWriter,
+    bindings: ServerWriter,
+    defaults: Defaults,
+    written: bool,
 ) -> None:
     while not written:
         await asyncio.sleep(_BETWEEN_ATTEMPTS)
         with contextlib.suppress(APIError, StorageError):
-            await ensure_defaults(roles=roles, bindings=bindings)
+            await ensure_defaults(roles=roles, bindings=bindings, defaults=defaults)
             written = True
             _log.info("the default roles are written")
     await aggregating.run()

@@ -13,7 +13,7 @@ from typing import Any
 
 from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
 from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
-from clusterregistry.apiserver.registry.rbac.bootstrap import default_bindings, default_roles
+from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, default_bindings
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.interface import Event, Interrupted, KeyValue
 from clusterregistry.apiserver.storage.object_bytes import decoded, name_of
@@ -26,7 +26,9 @@ _Defaults = Callable[[], Sequence[Object]]
 _log = logging.getLogger(__name__)
 
 
-async def run_policy_informer(policy: Policy, *, roles: Store, bindings: Store) -> Callable[[], None]:
+async def run_policy_informer(
+    policy: Policy, *, roles: Store, bindings: Store, defaults: Defaults
+) -> Callable[[], None]:
     """Fills the policy and keeps it up from then on; gives what ends that. Raises StorageError."""
 
     def take_role(name: str, role: Object, revision: int) -> None:
@@ -46,7 +48,7 @@ async def run_policy_informer(policy: Policy, *, roles: Store, bindings: Store) 
         policy.begin_anew(max(roles.storage.revision, bindings.storage.revision))
 
     ends = [
-        await _follow(roles, take_role, drop_role, defaults=default_roles, interrupted=begin_anew),
+        await _follow(roles, take_role, drop_role, defaults=defaults.roles, interrupted=begin_anew),
         await _follow(bindings, take_binding, drop_binding, defaults=default_bindings, interrupted=begin_anew),
     ]
 

@@ -86,6 +86,7 @@ def cluster_role_resource() -> Resource:
         strategy=ClusterRoleStrategy(),
         names=PATH_SEGMENTS,
         native=True,
+        default_roles=(),
         read_your_writes=True,
     )
 
@@ -177,5 +178,6 @@ def cluster_role_binding_resource() -> Resource:
         strategy=ClusterRoleBindingStrategy(),
         names=PATH_SEGMENTS,
         native=True,
+        default_roles=(),
         read_your_writes=True,
     )

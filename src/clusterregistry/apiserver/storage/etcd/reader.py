@@ -10,7 +10,7 @@ from typing import Any
 
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, RevisionInFuture
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
+from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, TOUCHED, Range
 from clusterregistry.apiserver.storage.etcd.member import Member
 from clusterregistry.apiserver.storage.etcd.watch_loop import Answer, Wanted, answers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_PREFIX = "/registry/clusterregistry.k8s.io"
+DEFAULT_PREFIX = "/registry"
+"""As kube-apiserver has it; a product may have another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from clusterregistry.apiserver.storage.errors import (
     StorageUnavailable,
 )
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.endpoints import Endpoints
+from clusterregistry.apiserver.storage.etcd.client import Endpoints
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, Range
 from clusterregistry.apiserver.storage.etcd.lineage import Lineage, Restored
 from clusterregistry.apiserver.storage.etcd.reader import Reader

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.endpoints import ATTEMPT_SECONDS, PATIENCE_SECONDS, Endpoints
+from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, PATIENCE_SECONDS, Endpoints
 from clusterregistry.apiserver.storage.etcd.http2.frames import Metadata
 from clusterregistry.apiserver.storage.etcd.http2.streams import RpcError, StatusCode, Stream, unavailable
 from clusterregistry.apiserver.storage.etcd.lineage import Restored

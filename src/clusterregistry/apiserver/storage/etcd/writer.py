@@ -20,7 +20,7 @@ from clusterregistry.apiserver.storage.errors import (
     ValueTooLarge,
 )
 from clusterregistry.apiserver.storage.etcd import errors, messages
-from clusterregistry.apiserver.storage.etcd.endpoints import ATTEMPT_SECONDS, Endpoints
+from clusterregistry.apiserver.storage.etcd.client import ATTEMPT_SECONDS, Endpoints
 from clusterregistry.apiserver.storage.etcd.key_range import INTERNAL, TOUCHED, Range
 from clusterregistry.apiserver.storage.etcd.writer_lease import WriterLease
 

@@ -79,7 +79,7 @@ _PAGES = 1000
 """Copied in one go, about 4 MB: between two of them progress is told and Ctrl-C is heard."""
 
 _SOURCES_FAULTS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-DAMAGED = "nothing was written; `clusterregistry storage check FILE` tells more. Use an older backup of it"
+DAMAGED = "nothing was written; `storage check FILE` tells more. Use an older backup of it"
 
 _BESIDE = ("", "-wal", "-shm", ".lock")
 """A database is these files."""

@@ -17,9 +17,9 @@ _NO_ROOM = 64 * 1024
 
 _FULL = ("the disk is full", "free some space on that disk: writes then work again")
 _CANNOT_OPEN = ("it cannot be opened", "check that its directory exists and is writable for this user")
-RESTORE = "restore a backup: `clusterregistry storage restore FILE`; `clusterregistry storage check --full` tells more"
+RESTORE = "restore a backup: `storage restore FILE`; `storage check --full` tells more"
 REPLACE = (
-    "restore a backup: `clusterregistry storage restore FILE` with the same --data-dir keeps this file beside it. "
+    "restore a backup: `storage restore FILE` with the same --data-dir keeps this file beside it. "
     "If this is the wrong place, name the right one"
 )
 

@@ -99,7 +99,7 @@ def check_log_has_database(path: Path) -> None:
     raise StorageUnavailable(
         f"{path} is {'empty' if path.exists() else 'missing'}, but its write-ahead log {log} holds data",
         remedy=(
-            f"nothing was changed. Put {path.name} back beside its log, or restore a backup (`clusterregistry storage "
+            f"nothing was changed. Put {path.name} back beside its log, or restore a backup (`storage "
             "restore FILE`). To begin with an empty registry, move the log away"
         ),
     )
@@ -149,7 +149,7 @@ def _size(file: Path) -> int:
 
 _REMEDY = (
     "do not stop the server yet: it still has the data. If the file was moved, move it back. Otherwise write a backup "
-    "(`clusterregistry storage backup FILE`), stop the server, restore that backup (`clusterregistry storage restore "
+    "(`storage backup FILE`), stop the server, restore that backup (`storage restore "
     "FILE`) and start the server"
 )
 

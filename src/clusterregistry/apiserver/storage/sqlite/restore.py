@@ -26,8 +26,8 @@ from clusterregistry.apiserver.storage.sqlite.stats import newest_revision
 Check = Callable[[Path], Iterator[str]]
 """What is wrong with a database, as ``checking.problems`` tells it."""
 
-_ANOTHER = "nothing was changed; use another backup. `clusterregistry storage check FILE` tells more about this one"
-_NO_BACKUP = "nothing was changed; name a file that `clusterregistry storage backup` has made"
+_ANOTHER = "nothing was changed; use another backup. `storage check FILE` tells more about this one"
+_NO_BACKUP = "nothing was changed; name a file that `storage backup` has made"
 _INSTEAD = {RESTORE: _ANOTHER, DAMAGED: _ANOTHER, REPLACE: _NO_BACKUP}
 """What is advised for a damaged database is to restore a backup; that does not help during a restore."""
 

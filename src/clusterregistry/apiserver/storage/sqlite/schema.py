@@ -135,7 +135,7 @@ def identify(connection: sqlite3.Connection, path: Path) -> int:
         raise StorageUnavailable(
             f"{path} has format {found} of a newer version of this program; this one reads up to format {VERSION}. "
             "Start that newer version, or restore a backup from before the upgrade",
-            remedy="nothing was changed; `clusterregistry storage restore FILE` puts a backup in its place",
+            remedy="nothing was changed; `storage restore FILE` puts a backup in its place",
         )
     return found
 

@@ -193,7 +193,7 @@ def request_block(path: str, *, authority: str, tls: bool, metadata: Metadata, s
         _named(_PATH, path),
         _named(_AUTHORITY, authority),
         _named(_CONTENT_TYPE, "application/grpc"),
-        _named(_USER_AGENT, "clusterregistry"),
+        _named(_USER_AGENT, "apiserver"),
         _literal("te", "trailers"),
     ]
     if seconds is not None:

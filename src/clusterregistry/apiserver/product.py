@@ -1,0 +1,46 @@
+"""What a program brings to the library to be a server of its own: its name, its options and its kinds.
+
+The library serves the native kinds (ClusterRole, ClusterRoleBinding, reviews) for every product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusterregistry.apiserver.options.groups import OptionSet
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.resource import Resource
+
+FindCredential = Callable[[str], str]
+"""Says what kind of credential a text holds; empty for none."""
+
+
+def _find_nothing() -> FindCredential:
+    return lambda _text: ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """A program on the library. It is made at every start: what is slow to import belongs into the functions."""
+
+    options: OptionSet
+    """The options of the program, and its name, after which it names its files, variables and user agent."""
+    title: str
+    """The title of the OpenAPI document."""
+    version: str
+    summary: str
+    """The first line of ``--help``: what the program is for."""
+    example: str
+    """A kubectl command that an administrator can try, such as ``get widgets``."""
+    resources: Callable[[CompletedOptions], Sequence[Resource]]
+    """Makes the resources of the product."""
+    credential_finder: Callable[[], FindCredential] = _find_nothing
+    """Gives what finds credentials in texts: the audit log masks them."""
+
+    @property
+    def name(self) -> str:
+        return self.options.program

@@ -1,0 +1,344 @@
+"""One HTTP request out, one response back, or a stream of one: over aiohttp, and nowhere else in the package.
+
+No redirect is followed, no cookie kept, no proxy of the environment used, no compressed body requested. Nothing is
+sent twice: repeating is a decision of ``retry``, which needs to know whether a request was sent. Every response is
+bounded in bytes and time. Decision 16 has the figures of this library and of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from clusterregistry.client import credentials, errors
+from clusterregistry.client.credentials import Credential
+from clusterregistry.client.rest_config import RestConfig, authorities_reader, credential_source
+
+MAX_HEADER_BYTES = 64 << 10
+KEEPALIVE_SECONDS = 30.0
+"""For which an unused connection is kept; kube-apiserver and usual load balancers keep theirs for a minute or more."""
+
+_PROBE_IDLE, _PROBE_INTERVAL, _PROBES = 30, 10, 3
+"""TCP keepalive in seconds: a peer that is gone ends a silent watch after a minute, as HTTP/2 pings do in client-go."""
+
+_REDIRECTS = range(300, 400)
+_NAME_MISMATCH = frozenset({62, 64})
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """``target`` is a path below the server's URL, quoted, with its query. ``limit`` is for bytes of the response."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    timeout: float
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A whole response. Names of headers are in lower case; of repeated ones the last counts."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    credential: Credential = field(repr=False)
+
+
+class Stream:
+    """A response whose body is read piece by piece."""
+
+    def __init__(self, response: aiohttp.ClientResponse, credential: Credential) -> None:
+        self._response = response
+        self.credential = credential
+        self.status = response.status
+        self.headers: Mapping[str, str] = _headers(response)
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises TransportError."""
+        with _interpreted(_SENT):
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    async def body(self, limit: int) -> bytes:
+        """The whole body. Raises TransportError, ResponseTooLargeError beyond the limit."""
+        with _interpreted(_SENT):
+            return await _read(self._response, limit)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """Whether the one attempt of a request was sent."""
+
+    sent: bool = False
+
+
+_SENT = _Attempt(sent=True)
+_attempt: ContextVar[_Attempt] = ContextVar("_attempt")
+
+
+class _SentOnce(aiohttp.ClientRequest):
+    """Notes that sending begins, and refuses to send twice.
+
+    aiohttp repeats GET, PUT and DELETE by itself when a kept connection ends before the response: for PUT and DELETE
+    that repeats a write whose outcome is unknown.
+    """
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        attempt = _attempt.get()
+        if attempt.sent:
+            raise errors.DisconnectedError("the server ended the connection before it answered")
+        attempt.sent = True
+        return await super().send(conn)
+
+
+class Transport:
+    """Requests to one server over kept connections. Used on one loop, and closed at the end."""
+
+    def __init__(self, config: RestConfig) -> None:
+        """Raises ConfigError for certificates and tokens that cannot be used."""
+        self._config = config
+        self.credentials = credential_source(config)
+        self._authorities = authorities_reader(config)
+        self._tls: tuple[bytes, Credential, ssl.SSLContext] | None = None
+        self._http: aiohttp.ClientSession | None = None
+        parts = urlsplit(config.server)
+        self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._query = parts.query
+        self._headers = _common_headers(config)
+
+    async def exchange(self, request: Request) -> Response:
+        """A response with its whole body. Raises TransportError and ConfigError."""
+        attempt = _Attempt()
+        with _interpreted(attempt):
+            async with asyncio.timeout(request.timeout):
+                response, credential = await self._send(request, attempt=attempt, silence=None)
+                async with response:
+                    body = await _read(response, request.limit)
+        return Response(status=response.status, headers=_headers(response), body=body, credential=credential)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request, *, silence: float) -> AsyncIterator[Stream]:
+        """A response to be read piece by piece: the timeout is for its head, ``silence`` in seconds for each piece.
+
+        Raises TransportError and ConfigError. A stream that is not read to its end takes its connection with it.
+        """
+        attempt = _Attempt()
+        with _interpreted(attempt):
+            async with asyncio.timeout(request.timeout):
+                response, credential = await self._send(request, attempt=attempt, silence=silence)
+        try:
+            yield Stream(response, credential)
+        finally:
+            _abandon(response)
+
+    async def _send(
+        self, request: Request, *, attempt: _Attempt, silence: float | None
+    ) -> tuple[aiohttp.ClientResponse, Credential]:
+        """The response once its head is there, with the credential that was used."""
+        credential = await self.credentials.get()
+        headers = [*self._headers, *request.headers.items()]
+        if credential.authorization:
+            headers.append(("authorization", credential.authorization))
+        reset = _attempt.set(attempt)
+        try:
+            response = await self._session().request(
+                request.method,
+                URL(self._url(request.target), encoded=True),
+                data=request.body,
+                headers=headers,
+                allow_redirects=False,
+                ssl=self._context(credential) if self._config.is_tls else False,
+                server_hostname=self._config.tls_server_name or None,
+                proxy=self._config.proxy_url or None,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._config.connect_timeout, sock_read=silence),
+            )
+        finally:
+            _attempt.reset(reset)
+        _refuse_redirect(response)
+        return response, credential
+
+    def _url(self, target: str) -> str:
+        if not self._query:
+            return self._base + target
+        return f"{self._base}{target}{'&' if '?' in target else '?'}{self._query}"
+
+    def _context(self, credential: Credential) -> ssl.SSLContext:
+        """Another context for other authorities or another certificate, and with it other connections."""
+        authorities = self._authorities()
+        if self._tls is not None and self._tls[0] == authorities and _same_identity(self._tls[1], credential):
+            return self._tls[2]
+        context = credentials.tls_context(authorities=authorities, insecure=self._config.insecure_skip_tls_verify)
+        credentials.load_client_certificate(context, credential)
+        self._tls = authorities, credential, context
+        return context
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            connector = aiohttp.TCPConnector(
+                limit=self._config.max_connections,
+                keepalive_timeout=KEEPALIVE_SECONDS,
+                socket_factory=_socket,
+            )
+            self._http = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                request_class=_SentOnce,
+                max_line_size=MAX_HEADER_BYTES,
+                max_field_size=MAX_HEADER_BYTES,
+            )
+        return self._http
+
+    async def close(self) -> None:
+        """Ends all connections; streams that are still open fail. May be called again."""
+        session, self._http = self._http, None
+        if session is not None:
+            await session.close()
+
+
+def _same_identity(one: Credential, other: Credential) -> bool:
+    return one.certificate == other.certificate and one.key == other.key
+
+
+def _common_headers(config: RestConfig) -> list[tuple[str, str]]:
+    chosen = config.impersonation
+    headers = [("user-agent", config.user_agent), ("accept-encoding", "identity")]
+    headers += [("impersonate-user", chosen.user)] if chosen.user else []
+    headers += [("impersonate-uid", chosen.uid)] if chosen.uid else []
+    headers += [("impersonate-group", group) for group in chosen.groups]
+    for key, values in chosen.extra.items():
+        headers += [(f"impersonate-extra-{quote(key, safe='')}", value) for value in values]
+    return headers
+
+
+def _socket(address: Any) -> socket.socket:
+    made = socket.socket(family=address[0], type=address[1], proto=address[2])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_IDLE)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_INTERVAL)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    return made
+
+
+def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def _refuse_redirect(response: aiohttp.ClientResponse) -> None:
+    if response.status in _REDIRECTS:
+        _abandon(response)
+        location = errors.printable(response.headers.get("location", ""), 500)
+        raise errors.RedirectError(
+            f"the server answers with a redirect ({response.status}) to {location or 'nowhere'}, which is not followed",
+            status=response.status,
+            location=location,
+        )
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    if (response.content_length or 0) > limit:
+        raise _too_large(response, limit)
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise _too_large(response, limit)
+    return b"".join(pieces)
+
+
+def _abandon(response: aiohttp.ClientResponse) -> None:
+    """Ends a response, and its connection unless it was read to its end.
+
+    At once: the orderly end of TLS waits for a peer that may go on sending for as long as it likes.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
+
+
+def _too_large(response: aiohttp.ClientResponse, limit: int) -> errors.ResponseTooLargeError:
+    _abandon(response)
+    return errors.ResponseTooLargeError(f"the response has more than {limit} bytes", status=response.status)
+
+
+@contextlib.contextmanager
+def _interpreted(attempt: _Attempt) -> Iterator[None]:
+    """The errors of the library as those of this package."""
+    try:
+        yield
+    except errors.ClientError:
+        raise
+    except TimeoutError as error:
+        raise _timed_out(attempt) from error
+    except aiohttp.ClientHttpProxyError as error:
+        raise errors.ProxyError(f"the proxy refuses the connection with status {error.status}") from error
+    except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError) as error:
+        raise _broken(error, attempt) from error
+    except aiohttp.ClientResponseError as error:
+        raise errors.MalformedResponseError(
+            f"the server does not answer with HTTP: {errors.printable(error.message, 200)}"
+        ) from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise _broken(error, attempt) from error
+
+
+def _timed_out(attempt: _Attempt) -> errors.TransportError:
+    if attempt.sent:
+        return errors.RequestTimeoutError("there is no complete response in time")
+    return errors.ConnectTimeoutError("there is no connection in time")
+
+
+def _broken(error: BaseException, attempt: _Attempt) -> errors.TransportError:
+    """The error of a connection that failed, or that never was."""
+    cause = _cause(error)
+    why = errors.printable(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__, 300)
+    unknown = attempt.sent
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        if cause.verify_code in _NAME_MISMATCH:
+            return errors.CertificateNameError(
+                f"the server's certificate is for another name: {cause.verify_message}", outcome_unknown=False
+            )
+        return errors.UntrustedCertificateError(
+            f"the server's certificate is not trusted: {cause.verify_message}", outcome_unknown=False
+        )
+    if isinstance(cause, ssl.SSLError):
+        reason = (cause.reason or "").lower().replace("_", " ") or why
+        return errors.TLSError(f"TLS fails: {reason}", outcome_unknown=unknown)
+    if attempt.sent:
+        return errors.DisconnectedError(f"the connection ended before the response: {why}")
+    if isinstance(cause, socket.gaierror):
+        return errors.UnreachableError(f"the name of the server is not known: {why}")
+    return errors.UnreachableError(f"the server cannot be reached: {why}")
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error of the operating system or of TLS that the library has wrapped, else the error itself."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    found = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        if isinstance(current, OSError) and not isinstance(current, aiohttp.ClientError):
+            found = current
+            if isinstance(current, ssl.SSLError):
+                break
+        current = getattr(current, "certificate_error", None) or current.__cause__ or current.__context__
+    return found

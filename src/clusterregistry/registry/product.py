@@ -1,0 +1,58 @@
+"""The cluster registry as a product on the library. A new kind is a line in ``_resources``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from clusterregistry import __version__
+from clusterregistry.apiserver.options.groups import OptionSet
+from clusterregistry.apiserver.product import FindCredential, Product
+from clusterregistry.cli.options.field import option
+from clusterregistry.cli.options.value_types import choice
+
+if TYPE_CHECKING:
+    from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.resource import Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions:
+    """Contents of the registry."""
+
+    secret_lint: Literal["warn", "reject", "off"] = option(
+        "warn",
+        kind=choice("warn", "reject", "off"),
+        help="What to do with an object that seems to hold credentials (private keys, tokens, passwords): answer with "
+        "a warning, reject it, or nothing. The registry is a list that many read: it holds pointers to credentials, "
+        "never credentials.",
+        example="--secret-lint=reject",
+    )
+
+
+def _resources(options: CompletedOptions) -> Sequence[Resource]:
+    from clusterregistry.registry.cluster import cluster_resource  # noqa: PLC0415 - keeps --help fast
+
+    own: RegistryOptions = options.product
+    return (cluster_resource(own.secret_lint),)
+
+
+def _credential_finder() -> FindCredential:
+    from clusterregistry.registry.cluster.credential_patterns import find_credential  # noqa: PLC0415
+
+    return find_credential
+
+
+PRODUCT = Product(
+    options=OptionSet(
+        "clusterregistry", own=RegistryOptions, defaults={"etcd_prefix": "/registry/clusterregistry.k8s.io"}
+    ),
+    title="Cluster registry",
+    version=__version__,
+    summary="clusterregistry keeps a list of clusters behind a Kubernetes-style API: use it with kubectl and any "
+    "Kubernetes client.",
+    example="get clusters",
+    resources=_resources,
+    credential_finder=_credential_finder,
+)

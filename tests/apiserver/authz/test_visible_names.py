@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from clusterregistry.apiserver.authn.user import authenticated
+from clusterregistry.apiserver.authz import modes, visible_names
+from clusterregistry.apiserver.authz.interface import (
+    ALLOW,
+    DENY,
+    NO_OPINION,
+    Attributes,
+    Decision,
+    EmptyNameLister,
+    Verdict,
+)
+from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
+from clusterregistry.apiserver.authz.union import Union
+from clusterregistry.apiserver.authz.visible_names import Visibility
+from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, policy_of
+from tests.apiserver.authz.test_union import Fixed
+
+JANE = authenticated(name="jane")
+
+
+def a_policy() -> Policy:
+    return policy_of({"r": [a_rule("get", names=["a", "b"])]}, {"b": bound("r", "User jane")})
+
+
+class Later:
+    """Decides with a coroutine or a task, as an authorizer that calls another server."""
+
+    def __init__(self, decision: Decision, *, task: bool = False) -> None:
+        self._decision, self._task = decision, task
+
+    def authorize(self, attributes: Attributes) -> Awaitable[Decision]:  # noqa: ARG002
+        decision = self._decide()
+        return asyncio.ensure_future(decision) if self._task else decision
+
+    async def _decide(self) -> Decision:
+        return self._decision
+
+
+def seen_by(union: Union, *, allowed: bool = False, filtered: bool = True) -> Visibility:
+    return Visibility(union, union, attributes=asking(JANE, "list"), allowed=allowed, filtered=filtered)
+
+
+def test_names_follow_the_policy() -> None:
+    policy = a_policy()
+    visible = seen_by(modes.in_order([modes.RBAC], policy))
+    assert visible.names() == frozenset("ab")
+    policy.set_role("r", [a_rule("list")], revision=7)
+    assert visible.names() is None
+    assert (visible.changed_at, visible.granted_at) == (7, 7)
+    policy.remove_role("r", revision=8)
+    assert visible.names() == frozenset()
+    assert (visible.changed_at, visible.granted_at) == (8, 0)
+
+
+def test_changes_of_rights_are_reported() -> None:
+    policy, reported = a_policy(), list[str]()
+    end = seen_by(modes.in_order([modes.RBAC], policy)).on_change(lambda: reported.append("changed"))
+    policy.remove_role("r", revision=8)
+    end()
+    policy.remove_binding("b", revision=9)
+    assert reported == ["changed"]
+
+
+def test_without_filtering_it_is_all_or_nothing() -> None:
+    policy = a_policy()
+    visible = seen_by(modes.in_order([modes.RBAC], policy), filtered=False)
+    assert visible.names() == frozenset()
+    policy.set_role("r", [a_rule("list")], revision=7)
+    assert visible.names() is None
+    assert visible.granted_at == 0
+
+
+def test_a_denial_hides_everything() -> None:
+    assert seen_by(Union([RBACAuthorizer(a_policy()), Fixed(DENY)])).names() == frozenset()
+    assert seen_by(Union([RBACAuthorizer(a_policy()), Fixed(NO_OPINION)])).names() == frozenset("ab")
+
+
+@pytest.mark.parametrize("task", [False, True])
+@pytest.mark.parametrize("decision", [ALLOW, DENY])
+async def test_the_last_decision_of_an_awaitable_counts_until_rights_change(
+    decision: Decision,
+    task: bool,  # noqa: FBT001
+) -> None:
+    policy = a_policy()
+    union = Union([RBACAuthorizer(policy), Later(decision, task=task)])
+    assert seen_by(union).names() == frozenset("ab")
+    whole = seen_by(union, allowed=True)
+    assert whole.names() is None
+    policy.remove_role("r", revision=9)
+    assert whole.names() == frozenset()
+    await asyncio.gather(*visible_names._pending)
+
+
+async def test_rights_can_be_waited_for() -> None:
+    policy, waits = a_policy(), list[int]()
+
+    async def wait_for(revision: int) -> None:
+        waits.append(revision)
+
+    visible = seen_by(modes.in_order([modes.ALWAYS_DENY, modes.RBAC], policy))
+    await visible.caught_up(3)
+    policy.follow(wait_for)
+    await visible.caught_up(4)
+    assert waits == [4]
+
+
+@pytest.mark.parametrize(("allowed", "names"), [(True, None), (False, frozenset())])
+def test_without_a_decision_the_last_one_counts(*, allowed: bool, names: frozenset[str] | None) -> None:
+    undecided = Decision(Verdict.DENY, undecided=True)
+    assert seen_by(Union((Fixed(undecided),)), allowed=allowed).names() == names
+
+
+async def test_without_a_name_lister_it_is_all_or_nothing() -> None:
+    lister = EmptyNameLister()
+    await lister.caught_up(7)
+    lister.on_change(lambda: None)()
+    assert lister.names_of(JANE, verb="get", group=GROUP, resource="things") == frozenset()
+    for decision, names in ((ALLOW, None), (NO_OPINION, frozenset[str]())):
+        visible = Visibility(
+            Fixed(decision), lister, attributes=asking(JANE, "list"), allowed=decision.allowed, filtered=True
+        )
+        assert (visible.names(), visible.changed_at, visible.granted_at) == (names, 0, 0)
