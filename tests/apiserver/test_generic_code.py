@@ -30,7 +30,7 @@ OTHER_CLUSTERS = re.compile(
     re.IGNORECASE,
 )
 OTHER_MODULES = re.compile(
-    r"kubeconfig|webhooks/(config_file|errors)|options/webhooks|client/|hostcluster/|storage/etcd/|cli/help_text"
+    r"kubeconfig|webhooks/|delegated_auth|options/webhooks|client/|hostcluster/|storage/etcd/|cli/help_text"
 )
 """Modules about kubeconfigs, which have clusters, about the host cluster, and about etcd, which is a cluster."""
 

@@ -45,8 +45,8 @@ class StorageCodec:
     def decode(self, kv: KeyValue) -> KeyValue:
         """A stored object as it is served. Raises CorruptObject.
 
-        A valid object in another form (other spaces, another order of keys) is encoded again, and fields that the schema
-        does not have are dropped, as kube-apiserver does when it reads.
+        A valid object in another form (other spaces, another order of keys) is encoded again, and fields that the
+        schema does not have are dropped, as kube-apiserver does when it reads.
         """
         try:
             stored = to_stored(self._read(kv))
