@@ -18,8 +18,11 @@ from clusterregistry.apimachinery.fieldmanager.versions import Object, Versions,
 __all__ = ["FieldManager", "View"]
 
 
-class FieldManager:
-    """Maintains the managed fields of objects that are written in one version through one endpoint."""
+class FieldManager(Updater):
+    """Maintains the managed fields of objects that are written in one version through one endpoint.
+
+    ``record_update`` is inherited.
+    """
 
     def __init__(  # noqa: PLR0913 - the properties of an endpoint, all by keyword
         self,
@@ -38,16 +41,8 @@ class FieldManager:
         """
         endpoint = Endpoint(api_version, kind, subresource, now)
         versions = Versions(views, api_version=api_version, reset_fields=reset_fields)
-        self._updater = Updater(versions, endpoint, blank=blank or {})
-        self._applier = Applier(versions, endpoint, updater=self._updater)
-
-    def record_update(self, live: Object | None, obj: Object, *, manager: str) -> None:
-        """Sets the managed fields of ``obj``, which replaces ``live`` (None: it is created).
-
-        An object without managed fields gets none until the first apply. kube-apiserver does the same with objects
-        from before it had managed fields.
-        """
-        self._updater.record_update(live, obj, manager=manager)
+        super().__init__(versions, endpoint, blank=blank or {})
+        self._applier = Applier(versions, endpoint, updater=self)
 
     def apply(self, live: Object | None, configuration: Object, *, manager: str, force: bool) -> Object:
         """Returns the live object (None: there is none) with the configuration applied and new managed fields.

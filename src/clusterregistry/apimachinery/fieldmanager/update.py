@@ -40,7 +40,11 @@ class Updater:
         self._identity = bounded_cache(_MANAGERS)(partial(endpoint.identity, operation=UPDATE))
 
     def record_update(self, live: Object | None, obj: Object, *, manager: str) -> None:
-        """Sets the managed fields of ``obj``; see ``FieldManager.record_update``."""
+        """Sets the managed fields of ``obj``, which replaces ``live`` (None: it is created).
+
+        An object without managed fields gets none until the first apply. kube-apiserver does the same with objects
+        from before it had managed fields.
+        """
         metadata = obj["metadata"]
         if live is None:
             for name in _SET_BY_DELETION:
@@ -68,12 +72,13 @@ class Updater:
         """The entries after an update of ``live`` to ``obj``. An update that changes nothing adds no entry."""
         reconciled = self._versions.reconcile(entries)
         change = self._versions.change(live, obj if live else _without_nulls(obj))
-        gained = without_name(change.comparison.gained)
+        comparison = change.comparison
+        gained = without_name(comparison.gained)
         if gained:
             identity = self._identity(manager)
             own, others = managed_fields.own_and_others(reconciled, identity)
             left = change.release(others)
-            fields = _with_gained(own, gained, change.comparison)
+            fields = _with_gained(own, gained, comparison)
             left.append(self._endpoint.entry(identity, fields, time=self._endpoint.now()))
         else:
             left = change.release(reconciled)

@@ -66,7 +66,7 @@ class Versions:
 
     def __init__(self, views: Mapping[str, View], *, api_version: str, reset_fields: frozenset[str]) -> None:
         self._views = views
-        self._api_version = api_version
+        self.api_version = api_version
         self.schema = views[api_version].schema
         unreached = dict.fromkeys((*reset_fields, "apiVersion", "kind"))
         hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **unreached}
@@ -78,16 +78,13 @@ class Versions:
         """The fields that a configuration claims for its manager."""
 
     def change(self, before: Object, after: Object) -> Change:
-        comparison = self._compare[self._api_version](_with_metadata(before), _with_metadata(after))
+        comparison = self._compare[self.api_version](_with_metadata(before), _with_metadata(after))
         return Change(self, before, after, comparison)
 
     def compare_in(self, version: str, before: Object, after: Object) -> Comparison:
         """Compares two objects after conversion to another version."""
-        old, new = (_with_metadata(self._convert(obj, self._api_version, version)) for obj in (before, after))
+        old, new = (_with_metadata(self._convert(obj, self.api_version, version)) for obj in (before, after))
         return self._compare[version](old, new)
-
-    def is_own(self, version: str) -> bool:
-        return version == self._api_version
 
     def reconcile(self, entries: Entries) -> list[Entry]:
         """The entries of versions that still exist, with fields that fit the version's schema."""
@@ -105,19 +102,19 @@ class Versions:
         Every version with entries is pruned in turn.
         """
         before, version = last["fieldsV1"], last["apiVersion"]
-        if version == self._api_version and (before == claimed or not difference(before, claimed)):
+        if version == self.api_version and (before == claimed or not difference(before, claimed)):
             return merged
-        merged = self._convert(merged, self._api_version, version)
+        merged = self._convert(merged, self.api_version, version)
         pruning = Pruning(self._versions[version], merged, before)
         pruned, at = pruning.without(), version
-        claim = {**last, "apiVersion": self._api_version, "fieldsV1": claimed}
+        claim = {**last, "apiVersion": self.api_version, "fieldsV1": claimed}
         now = [claim if each is last else each for each in entries]
         for each, owned_now in _owned_by_version(now, version).items():
             converted = self._convert(merged, version, each), self._convert_pruned(pruned, at, each)
             pruned, at = pruning.with_owned(self._versions[each], *converted, owned_now), each
         gone = pruning.given_up(self._convert_pruned(pruned, at, version))
         left = remove(self._views[version].schema, merged, gone) if gone else merged
-        return self._convert(left, version, self._api_version)
+        return self._convert(left, version, self.api_version)
 
     def _convert_pruned(self, pruned: Object, version: str, other: str) -> Object:
         """Converts a pruned object. Structs that pruning emptied stay until the end: their managers keep them."""
@@ -144,18 +141,19 @@ class Change(NamedTuple):
     def comparison_for(self, entry: Entry) -> Comparison:
         """The fields that differ, in the version of an entry."""
         version, comparison = entry["apiVersion"], self.comparison
-        if self.versions.is_own(version) or comparison == NO_CHANGE:
+        if version == self.versions.api_version or comparison == NO_CHANGE:
             return comparison
         return self.versions.compare_in(version, self.before, self.after)
 
     def release(self, entries: Entries) -> list[Entry]:
         """The entries without the fields that differ. An entry without fields is dropped."""
-        if self.comparison == NO_CHANGE:
+        comparison, own = self.comparison, self.versions.api_version
+        if comparison == NO_CHANGE:
             return list(entries)
         released = []
         for entry in entries:
             fields = entry["fieldsV1"]
-            gained, removed = self.comparison_for(entry)
+            gained, removed = comparison if entry["apiVersion"] == own else self.comparison_for(entry)
             left = difference(fields, gained)
             if removed:
                 left = difference(left, removed)
