@@ -88,5 +88,5 @@ class AuthConfigWatch:
         async with contextlib.aclosing(self._configmap.watch(version)) as events:
             async for event in events:
                 if event.type not in {ADDED, MODIFIED}:
-                    return  # deleted: read anew
+                    return  # deleted: read again
                 await self._use(event.object, listener)

@@ -145,7 +145,7 @@ def _tls_failure(error: errors.TLSError, cause: BaseException | None) -> tuple[s
 
 def _remedy(status: int, message: str) -> str:
     if status == UNAUTHORIZED:
-        return "sign in anew: does `kubectl auth whoami` work with the same context?"
+        return "sign in again: does `kubectl auth whoami` work with the same context?"
     if "exceeded quota" in message:
         return "raise the ResourceQuota of the namespace, or deploy into another: --cluster-registry-namespace"
     if "being terminated" in message:
