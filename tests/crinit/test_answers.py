@@ -60,7 +60,9 @@ def test_a_context_must_have_an_https_url(server: str) -> None:
 
 def test_a_context_that_cannot_be_used_is_refused_before_the_first_call() -> None:
     cluster = {"server": "https://host", "proxy-url": "socks5://p"}
-    with pytest.raises(OperatorError, match=r'the context "host" cannot be used: user\.token: .*; cluster\.proxy-url: .*SOCKS'):
+    with pytest.raises(
+        OperatorError, match=r'the context "host" cannot be used: user\.token: .*; cluster\.proxy-url: .*SOCKS'
+    ):
         Client(Context(name="host", cluster=cluster, user={"token": "two words"}))
 
 

@@ -18,7 +18,6 @@ from clusterregistry.apiserver.authz.interface import Authorizer, Decision, Verd
 from clusterregistry.apiserver.authz.modes import OpenPaths, PrivilegedGroups
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.webhook import Webhook as WebhookAuthorizer
-from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.hostcluster import probe
 from clusterregistry.apiserver.hostcluster.client import (
     ACCESS_REVIEWS,
@@ -31,6 +30,7 @@ from clusterregistry.apiserver.hostcluster.client import (
 from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
 from clusterregistry.apiserver.options import CompletedOptions, oidc
 from clusterregistry.apiserver.options.host_cluster import HostCluster
+from clusterregistry.apiserver.tasks import run_in_background
 from clusterregistry.apiserver.webhooks import config_file
 from clusterregistry.apiserver.webhooks.errors import CallFailed
 from clusterregistry.apiserver.webhooks.health_state import HealthState

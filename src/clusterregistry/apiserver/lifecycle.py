@@ -21,7 +21,6 @@ import uvloop
 
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.apiserver import service_manager
-from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.fd_limit import connection_limit
@@ -32,6 +31,7 @@ from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_curre
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
+from clusterregistry.apiserver.tasks import run_in_background
 
 _WATCH_END_SECONDS = 2.0
 """How long a watcher has to read the end of its stream."""

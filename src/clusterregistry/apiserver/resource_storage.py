@@ -10,7 +10,6 @@ from pathlib import Path
 from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
-from clusterregistry.apiserver.background import run_in_background
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
@@ -26,6 +25,7 @@ from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.object_bytes import presented
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.apiserver.tasks import run_in_background
 
 
 @dataclass(frozen=True, slots=True)

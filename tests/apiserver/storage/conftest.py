@@ -8,8 +8,8 @@ import pytest
 import uvloop
 
 from clusterregistry.apiserver.storage.interface import Storage
-from clusterregistry.apiserver.storage.revision_waiter import RevisionWaiter
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.apiserver.storage.subscriptions import RevisionWaiter
 from tests.apiserver.storage.engines import ENGINES, SHARED, SOLE_WRITERS, Engine, SharedEngine
 
 

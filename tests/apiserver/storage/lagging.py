@@ -15,8 +15,7 @@ from clusterregistry.apiserver.storage.interface import (
     Storage,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
-from clusterregistry.apiserver.storage.subscriptions import Subscriptions
+from clusterregistry.apiserver.storage.subscriptions import WAIT_SECONDS, RevisionWaiter, Subscriptions
 
 DELAY = 0.002
 """Seconds; longer than a write takes."""

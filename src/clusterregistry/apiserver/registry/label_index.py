@@ -13,7 +13,7 @@ from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
 from clusterregistry.apiserver.storage.errors import RevisionInFuture
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page, Storage, Subscription
 from clusterregistry.apiserver.storage.object_bytes import read_labels
-from clusterregistry.apiserver.storage.revision_waiter import committed_by_now
+from clusterregistry.apiserver.storage.subscriptions import committed_by_now
 
 MOST_LABELS = 8
 """Labels of one resource that are indexed. Each takes some 100 bytes an object, and some time of each write."""

@@ -21,8 +21,12 @@ from clusterregistry.apiserver.storage.interface import (
     Storage,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter, committed_by_now
-from clusterregistry.apiserver.storage.subscriptions import Subscriptions
+from clusterregistry.apiserver.storage.subscriptions import (
+    WAIT_SECONDS,
+    RevisionWaiter,
+    Subscriptions,
+    committed_by_now,
+)
 
 Present = Callable[[KeyValue], KeyValue]
 """Turns a key-value of the store into the one that is cached and delivered. Raises CorruptObject."""

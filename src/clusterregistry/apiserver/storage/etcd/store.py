@@ -33,8 +33,7 @@ from clusterregistry.apiserver.storage.interface import (
     Sink,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
-from clusterregistry.apiserver.storage.subscriptions import Subscriptions
+from clusterregistry.apiserver.storage.subscriptions import WAIT_SECONDS, RevisionWaiter, Subscriptions
 from clusterregistry.apiserver.tasks import cancel_and_wait
 
 _COMPACTED = INTERNAL + "compacted"

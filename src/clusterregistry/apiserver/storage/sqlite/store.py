@@ -20,7 +20,6 @@ from clusterregistry.apiserver.storage.interface import (
     Sink,
     Subscription,
 )
-from clusterregistry.apiserver.storage.revision_waiter import WAIT_SECONDS, RevisionWaiter
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.errors import translated
 from clusterregistry.apiserver.storage.sqlite.files import FileLock, ServedFiles, inspect, resolve_link
@@ -28,7 +27,7 @@ from clusterregistry.apiserver.storage.sqlite.integrity import check_at_start
 from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 from clusterregistry.apiserver.storage.sqlite.reader import Readers
 from clusterregistry.apiserver.storage.sqlite.writer import Writer, compact_slice
-from clusterregistry.apiserver.storage.subscriptions import Subscriptions
+from clusterregistry.apiserver.storage.subscriptions import WAIT_SECONDS, RevisionWaiter, Subscriptions
 
 _log = logging.getLogger(__name__)
 
