@@ -32,8 +32,8 @@ from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request import Handler, Request
 from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import authentication, authorization, impersonation, in_flight
+from clusterregistry.apiserver.filters.metrics import RequestMetrics
 from clusterregistry.apiserver.http.response import Response
-from clusterregistry.apiserver.metrics import RequestMetrics
 
 GOAL = 25.0
 CALLS = 2000

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import clusterregistry
-from clusterregistry.apiserver import metrics
+from clusterregistry.apiserver.filters import metrics
 from tests.docs import markdown
 from tools import https, live_server
 from tools.live_server import LiveServer

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from clusterregistry.apiserver.audit.settings import Counts, Level
 from clusterregistry.apiserver.authn.token_file import Reloads
-from clusterregistry.apiserver.metrics import LABELS, Measures, RequestMetrics
+from clusterregistry.apiserver.filters.metrics import LABELS, Measures, RequestMetrics
 
 
 def renderer_of(measures: Measures) -> Callable[[], bytes]:

@@ -23,9 +23,9 @@ from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review
 from clusterregistry.apiserver.endpoints.update import update, without_name
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
+from clusterregistry.apiserver.filters.metrics import Measures
 from clusterregistry.apiserver.health import Health
 from clusterregistry.apiserver.http.response import Reply, Response
-from clusterregistry.apiserver.metrics import Measures
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery

@@ -25,8 +25,8 @@ from clusterregistry.apiserver.endpoints.review import ReviewScope, review_scope
 from clusterregistry.apiserver.endpoints.watch import WatchSettings
 from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import chain
+from clusterregistry.apiserver.filters.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.health import Check, Health, ping
-from clusterregistry.apiserver.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster

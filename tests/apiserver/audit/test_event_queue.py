@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clusterregistry.apiserver.audit.event_queue import EventQueue
 from clusterregistry.apiserver.audit.settings import Counts, Limits
-from clusterregistry.apiserver.metrics import Measures, RequestMetrics
+from clusterregistry.apiserver.filters.metrics import Measures, RequestMetrics
 
 PATIENCE = 30.0
 QUICK = Limits(gathering=0.0, retry=0.001, farewell=PATIENCE)

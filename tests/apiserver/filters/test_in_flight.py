@@ -12,8 +12,8 @@ from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import in_flight
 from clusterregistry.apiserver.filters.in_flight import BodyMemory
+from clusterregistry.apiserver.filters.metrics import RequestMetrics
 from clusterregistry.apiserver.http.response import Answer, Response, StreamResponse, resolve, text_response
-from clusterregistry.apiserver.metrics import RequestMetrics
 from tests.apiserver.http.http_servers import Gate
 from tests.apiserver.server.requests import BareRequest
 

@@ -25,7 +25,7 @@ from clusterregistry.apiserver.filters import (
     standard_headers,
     timeout,
 )
-from clusterregistry.apiserver.metrics import RequestMetrics
+from clusterregistry.apiserver.filters.metrics import RequestMetrics
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.audit.trail import Audit

@@ -17,8 +17,8 @@ from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import MASTERS
 from clusterregistry.apiserver.endpoints.request import Filter, Handler, Request
 from clusterregistry.apiserver.fair_queue import FairQueue
+from clusterregistry.apiserver.filters.metrics import RequestMetrics
 from clusterregistry.apiserver.http.response import Answer, Reply, Response, resolve
-from clusterregistry.apiserver.metrics import RequestMetrics
 
 BODY_BYTES = 96 << 20
 """Of all bodies that arrived after their heads, until their requests are answered: 32 of the largest."""
