@@ -37,7 +37,7 @@ def explain(error: errors.ClientError) -> OperatorError:
             "correct",
         ),
         (errors.ProxyError("the proxy refuses"), "https://host cannot be reached: the proxy refuses", "cluster up?"),
-        (errors.from_code(401, "no"), "no (GET /version: 401)", "sign in anew"),
+        (errors.from_code(401, "no"), "no (GET /version: 401)", "sign in again"),
         (errors.from_code(403, "no"), "no (GET /version: 403)", "ask an administrator"),
         (errors.from_code(403, "exceeded quota: x"), "exceeded quota: x (GET /version: 403)", "ResourceQuota"),
         (errors.from_code(403, "it is being terminated"), "it is being terminated (GET /version: 403)", "wait until"),
@@ -60,7 +60,9 @@ def test_a_context_must_have_an_https_url(server: str) -> None:
 
 def test_a_context_that_cannot_be_used_is_refused_before_the_first_call() -> None:
     cluster = {"server": "https://host", "proxy-url": "socks5://p"}
-    with pytest.raises(OperatorError, match=r'the context "host" cannot be used: user\.token: .*; cluster\.proxy-url: .*SOCKS'):
+    with pytest.raises(
+        OperatorError, match=r'the context "host" cannot be used: user\.token: .*; cluster\.proxy-url: .*SOCKS'
+    ):
         Client(Context(name="host", cluster=cluster, user={"token": "two words"}))
 
 
