@@ -37,7 +37,7 @@ def explain(error: errors.ClientError) -> OperatorError:
             "correct",
         ),
         (errors.ProxyError("the proxy refuses"), "https://host cannot be reached: the proxy refuses", "cluster up?"),
-        (errors.from_code(401, "no"), "no (GET /version: 401)", "sign in anew"),
+        (errors.from_code(401, "no"), "no (GET /version: 401)", "sign in again"),
         (errors.from_code(403, "no"), "no (GET /version: 403)", "ask an administrator"),
         (errors.from_code(403, "exceeded quota: x"), "exceeded quota: x (GET /version: 403)", "ResourceQuota"),
         (errors.from_code(403, "it is being terminated"), "it is being terminated (GET /version: 403)", "wait until"),

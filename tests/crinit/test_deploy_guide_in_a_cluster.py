@@ -20,6 +20,8 @@ from tools import programs
 STEPS = guide_reader.steps(markdown.blocks(markdown.page("docs/guides/deploy.md")))
 RUN = [step for step in STEPS if not step.commands.not_run]
 CONTEXT, NAMESPACE = "my-cluster", "clusterregistry"
+_LEFT_IN_THE_HOST = ("clusterrolebindings/jane-reads-clusters", "clusterroles/cluster-reader")
+"""Objects that the guide creates and does not delete: other tests use the same host cluster."""
 
 _VARYING = (
     (r"127\.0\.\d+\.\d+", "192.0.2.10"),  # of a load balancer
@@ -36,6 +38,8 @@ def test_the_guide_does_what_it_shows(host: HostCluster, tmp_path_factory: pytes
     home = tmp_path_factory.mktemp("home")
     (home / "deploy").symlink_to(markdown.ROOT / "deploy")
     with ExitStack() as stack:
+        for path in _LEFT_IN_THE_HOST:
+            stack.callback(host.admin.delete, f"/apis/rbac.authorization.k8s.io/v1/{path}")
         stack.enter_context(Kubelet(host, tmp_path_factory.mktemp("node"), NAMESPACE))
         reader = stack.enter_context(
             guide_reader.reader(

@@ -86,7 +86,7 @@ def test_the_proxy_of_the_kubeconfig_is_used(host: HostCluster, namespace: str, 
 @pytest.mark.parametrize(
     ("user", "complaint"),
     [
-        ({"token": "wrong"}, "sign in anew"),
+        ({"token": "wrong"}, "sign in again"),
         ({"exec": {**PLUGIN, "command": "/nowhere/plugin", "installHint": "install the plugin"}}, "install the plugin"),
         ({"exec": {**PLUGIN, "args": ["-c", "print(1)"]}}, "does not print an ExecCredential"),
         ({"exec": {"command": sys.executable}}, "user.exec.apiVersion: must be"),
