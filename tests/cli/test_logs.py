@@ -91,3 +91,14 @@ def test_all_of_standard_error_is_json_also_when_the_start_fails(
     *_, last = lines(done.stderr)
     assert last["level"] == "error"
     assert "What to do: " in last["msg"]
+
+
+def test_a_command_that_a_message_quotes_gets_the_name_of_the_program() -> None:
+    script = (
+        "import logging; from clusterregistry.cli import logs; "
+        "from clusterregistry.cli.options.general import GeneralOptions; "
+        "logs.configure(GeneralOptions(), 'sample'); "
+        "logging.getLogger('clusterregistry.part').warning('%s: `storage check` and `kubectl get`', 'damaged')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stderr.endswith("damaged: `sample storage check` and `kubectl get`\n")

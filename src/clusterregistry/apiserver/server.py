@@ -39,6 +39,7 @@ from clusterregistry.apiserver.resource_storage import ResourceStorage, now, ope
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes
 from clusterregistry.apiserver.version_info import version_info
+from clusterregistry.cli.console import with_program
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.audit.trail import Audit
@@ -257,7 +258,8 @@ class _Parts:
         }
 
     def _storage_problem(self) -> str:
-        return next((wrong for one in self.served if (wrong := one.store.problem())), "")
+        found = next((wrong for one in self.served if (wrong := one.store.problem())), "")
+        return with_program(found, self.product.name) if found else ""
 
     def _corrupt_keys(self) -> list[str]:
         """A line for each key whose object cannot be read."""

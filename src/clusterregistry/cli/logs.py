@@ -9,6 +9,7 @@ import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from clusterregistry.cli.console import with_program
 from clusterregistry.cli.options.general import GeneralOptions
 
 if TYPE_CHECKING:
@@ -61,10 +62,29 @@ class _JSONLines(logging.Formatter):
         return fields
 
 
-def configure(general: GeneralOptions) -> None:
-    """Sets up the root logger: -v=1 adds our own details, -v=5 everything of the libraries too."""
+class _CommandNames(logging.Filter):
+    """Completes the commands that a message quotes by the name of the program."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__()
+        self._program = program
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if "`" in message:
+            record.msg, record.args = with_program(message, self._program), None
+        return True
+
+
+def configure(general: GeneralOptions, program: str = "") -> None:
+    """Sets up the root logger: -v=1 adds our own details, -v=5 everything of the libraries too.
+
+    ``program`` is put before the commands that messages quote, such as `storage check`.
+    """
     verbosity = general.v
     handler = logging.StreamHandler(sys.stderr)
+    if program:
+        handler.addFilter(_CommandNames(program))
     as_json = general.logging_format == "json"
     handler.setFormatter(_JSONLines() if as_json else _Lines())
     root = logging.getLogger()

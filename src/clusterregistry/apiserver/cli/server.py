@@ -53,7 +53,7 @@ class ServerCommand:
             text = effective_config.render(resolved, completed, known, command=self.name, version=version)
             say(text.rstrip())
             return exit_status.OK
-        logs.configure(completed.general)
+        logs.configure(completed.general, product.name)
         for warning in completed.warnings:
             _log.warning(warning)
         return self._serve(completed, product)

@@ -111,7 +111,7 @@ class StorageCommand(Generic[T]):
             raise OptionsError([*problems, *error.problems]) from None
         if problems:
             raise OptionsError(problems)
-        _configure_logging(resolved.options.general)
+        _configure_logging(resolved.options.general, server.program)
         return CommandLine(own=own.options, operands=files, server=completed)
 
 
@@ -128,8 +128,8 @@ def _file(text: str, problems: list[Problem]) -> Iterable[Path]:
     yield file.absolute()
 
 
-def _configure_logging(general: GeneralOptions) -> None:
+def _configure_logging(general: GeneralOptions, program: str) -> None:
     """A command prints its own results: the log of the layers below is for -v."""
-    logs.configure(general)
+    logs.configure(general, program)
     if not general.v:
         logging.getLogger("clusterregistry").setLevel(logging.WARNING)
