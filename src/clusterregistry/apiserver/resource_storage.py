@@ -34,7 +34,7 @@ class ResourceStorage:
 
     resource: Resource
     store: Store
-    hub: Broadcaster
+    broadcaster: Broadcaster
     structural: Structural
     """Of the storage version."""
 
@@ -89,9 +89,9 @@ async def _open_resource(resource: Resource, storage: Storage, stack: contextlib
     codec = StorageCodec(resource, structural)
     cacher = await Cacher.open(storage, prefix, present=codec.decode, present_own=presented)
     stack.push_async_callback(cacher.close)
-    hub = Broadcaster(cacher, prefix)
-    stack.callback(hub.close)
-    return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), hub, structural)
+    broadcaster = Broadcaster(cacher, prefix)
+    stack.callback(broadcaster.close)
+    return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), broadcaster, structural)
 
 
 async def _start_compaction(options: CompletedOptions, storage: Storage, stack: contextlib.AsyncExitStack) -> None:

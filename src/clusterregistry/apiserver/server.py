@@ -67,7 +67,7 @@ class Server:
     handler: Handler
     policy: Policy
     """The roles and bindings that RBAC decides from."""
-    hubs: tuple[Broadcaster, ...]
+    broadcasters: tuple[Broadcaster, ...]
     stopping: Stopping
     trust: ClientAuthorities
     config_watch: AuthConfigWatch | None = None
@@ -76,12 +76,12 @@ class Server:
     """Users with static tokens, to be reloaded; None: there is no file."""
 
     def end_watches(self) -> None:
-        for hub in self.hubs:
-            hub.end_all()
+        for broadcaster in self.broadcasters:
+            broadcaster.end_all()
 
     def abort_watches(self) -> None:
-        for hub in self.hubs:
-            hub.abort_all()
+        for broadcaster in self.broadcasters:
+            broadcaster.abort_all()
 
 
 @contextlib.asynccontextmanager
@@ -174,15 +174,15 @@ class _Parts:
             authorizer=auth.authorizer,
             filtered_lists=options.authorization.authorization_filtered_lists,
             request_metrics=request_metrics,
-            reading=_seats(options.limits.max_requests_inflight),
-            writing=_seats(options.limits.max_mutating_requests_inflight),
+            reading=_fair_queue(options.limits.max_requests_inflight),
+            writing=_fair_queue(options.limits.max_mutating_requests_inflight),
             request_timeout=options.serving.request_timeout,
             audit_log=self.audit,
         )
         return Server(
             handler=handler,
             policy=self.policy,
-            hubs=tuple(one.hub for one in self.served),
+            broadcasters=tuple(one.broadcaster for one in self.served),
             stopping=stopping,
             trust=trust,
             config_watch=auth.config_watch,
@@ -197,7 +197,7 @@ class _Parts:
                 version=version,
                 structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
                 store=one.store,
-                hub=one.hub,
+                broadcaster=one.broadcaster,
                 field_managers=field_managers(one.resource, version, now=now),
                 admission=admissions.get(one.resource.qualified_name, one.resource.admission),
             )
@@ -237,7 +237,7 @@ class _Parts:
             token_file=Reloads() if token_file is None else token_file.reloads,
             objects={one.resource.qualified_name: one.store.count for one in served},
             corrupt={one.resource.qualified_name: partial(len, one.store.corrupt) for one in served},
-            watches=lambda: sum(one.hub.watchers for one in served),
+            watches=lambda: sum(one.broadcaster.watchers for one in served),
         )
 
     def _watch_settings(self, request_metrics: RequestMetrics) -> WatchSettings | None:
@@ -274,5 +274,5 @@ def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], Revi
     }
 
 
-def _seats(limit: int) -> FairQueue | None:
+def _fair_queue(limit: int) -> FairQueue | None:
     return FairQueue(limit) if limit else None

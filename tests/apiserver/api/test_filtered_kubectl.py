@@ -77,7 +77,7 @@ def until_watched(server: InProcess) -> None:
     """kubectl lists first and watches from there: a change in between would make it begin again."""
 
     async def watched() -> bool:
-        return any(hub.watchers for hub in server.server.hubs)
+        return any(broadcaster.watchers for broadcaster in server.server.broadcasters)
 
     until = time.monotonic() + PATIENCE
     while not server.run(watched()):

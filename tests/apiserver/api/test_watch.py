@@ -290,9 +290,9 @@ def test_watches_can_be_disabled(serve: Any) -> None:
 
 
 def test_a_client_that_leaves_is_forgotten(local: InProcessClient) -> None:
-    hubs = local.server.server.hubs
+    broadcasters = local.server.server.broadcasters
     watches: list[Watch] = [local.watch(CLUSTERS) for _ in range(3)]
-    assert sum(hub.watchers for hub in hubs) == 3
+    assert sum(broadcaster.watchers for broadcaster in broadcasters) == 3
     for watch in watches:
         watch.close()
-    assert sum(hub.watchers for hub in hubs) == 0
+    assert sum(broadcaster.watchers for broadcaster in broadcasters) == 0

@@ -41,7 +41,7 @@ def scope(*, stored: bool = True) -> RequestScope:
     version = STORED.versions[0] if stored else OTHER_VERSION
     unused: Any = None
     return RequestScope(
-        resource=STORED, version=version, structural=unused, store=unused, hub=unused, field_managers={}
+        resource=STORED, version=version, structural=unused, store=unused, broadcaster=unused, field_managers={}
     )
 
 
@@ -126,7 +126,7 @@ async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, 
         version=version if stored else dataclasses.replace(version, name="v2"),
         structural=unused,
         store=unused,
-        hub=unused,
+        broadcaster=unused,
         field_managers={},
     )
     items = [presented(KeyValue("/bindings/a", to_stored(BINDING), 7))] * count
@@ -207,7 +207,7 @@ def role_scope(*, stored: bool) -> RequestScope:
         version=ROLES.versions[0] if stored else version,
         structural=unused,
         store=unused,
-        hub=unused,
+        broadcaster=unused,
         field_managers={},
     )
 

@@ -67,7 +67,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def hub(store: Store) -> Broadcaster:
+def broadcaster(store: Store) -> Broadcaster:
     return Broadcaster(store.storage, store.prefix)
 
 
@@ -85,8 +85,8 @@ def rights() -> Rights:
 
 
 @pytest.fixture
-def feed(hub: Broadcaster, rights: Rights) -> FilteredFeed:
-    return FilteredFeed(hub, options=options(rights), encode=encode, on_overflow=lambda: None)
+def feed(broadcaster: Broadcaster, rights: Rights) -> FilteredFeed:
+    return FilteredFeed(broadcaster, options=options(rights), encode=encode, on_overflow=lambda: None)
 
 
 async def write(store: Store, *names: str) -> int:
@@ -290,29 +290,29 @@ async def test_a_list_waits_for_rights_as_well(store: Store, rights: Rights) -> 
 
 
 async def test_a_feed_that_left_collects_nothing_more(
-    store: Store, hub: Broadcaster, feed: FilteredFeed, rights: Rights
+    store: Store, broadcaster: Broadcaster, feed: FilteredFeed, rights: Rights
 ) -> None:
     await begin(feed, store)
-    assert hub.watchers == 1
+    assert broadcaster.watchers == 1
     feed.leave()
-    assert (hub.watchers, rights._listeners) == (0, [])
+    assert (broadcaster.watchers, rights._listeners) == (0, [])
     rights.become("c", revision=3)
     assert feed.watcher.ended
 
 
-async def test_a_closed_broadcaster_ends_filtered_watches_at_once(hub: Broadcaster, rights: Rights) -> None:
-    hub.end_all()
-    late = FilteredFeed(hub, options=options(rights), encode=encode, on_overflow=lambda: None)
+async def test_a_closed_broadcaster_ends_filtered_watches_at_once(broadcaster: Broadcaster, rights: Rights) -> None:
+    broadcaster.end_all()
+    late = FilteredFeed(broadcaster, options=options(rights), encode=encode, on_overflow=lambda: None)
     assert late.watcher.ended
     late.leave()
 
 
 async def test_an_unfiltered_feed_needs_the_right_to_see_everything_since_its_revision(
-    hub: Broadcaster, rights: Rights
+    broadcaster: Broadcaster, rights: Rights
 ) -> None:
     def unfiltered(visible: ObjectFilter) -> UnfilteredFeed:
         return UnfilteredFeed(
-            hub, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
+            broadcaster, options=options(visible), encode=encode, representation="plain", on_overflow=lambda: None
         )
 
     assert unfiltered(rights).watcher.ended

@@ -29,11 +29,11 @@ def program(known: OptionSet[Options]) -> Command:
             flags=(HELP,),
             commands=tuple(_storage(known, each) for each in COMMANDS.values()),
         ),
-        Command(name="version", help="tell the version", flags=(HELP, SHORT)),
+        Command(name="version", help="print the version", flags=(HELP, SHORT)),
         completion_command(),
     )
     explained = tuple(Command(name=each.name, help=each.help) for each in commands)
-    about = Command(name="help", help="tell about a command", commands=explained)
+    about = Command(name="help", help="describe a command", commands=explained)
     return Command(name=known.program, flags=(HELP, Flag(name="version")), commands=(*commands, about))
 
 

@@ -21,9 +21,9 @@ Commands:
   standalone   run the API server on its own: it brings TLS, users and storage along
   aggregated   run it behind a kube-apiserver, which knows the users and their rights
   storage      back up, restore, check and move the data (also while the server runs)
-  version      tell the version (--short: only the version)
+  version      print the version (--short: only the version)
   completion   make a script that has the shell complete commands and flags
-  help         tell about a command: PROGRAM help standalone (--help=all: every flag)
+  help         describe a command: PROGRAM help standalone (--help=all: every flag)
 
 First steps:
   PROGRAM standalone

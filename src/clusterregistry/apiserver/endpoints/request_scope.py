@@ -45,7 +45,7 @@ class RequestScope(KindScope):
 
     resource: Resource
     store: Store
-    hub: Broadcaster
+    broadcaster: Broadcaster
     field_managers: Mapping[str, FieldManager]
     """By subresource."""
     admission: Admission | None = None

@@ -116,9 +116,9 @@ class _Session:
     def _feed(self) -> Feed:
         scope, options, encode = self._scope, self._options, self._encode
         if options.visible.names() is not None:
-            return FilteredFeed(scope.hub, options=options, encode=encode, on_overflow=self._give_up)
+            return FilteredFeed(scope.broadcaster, options=options, encode=encode, on_overflow=self._give_up)
         return UnfilteredFeed(
-            scope.hub, options=options, encode=encode, representation=self._key, on_overflow=self._give_up
+            scope.broadcaster, options=options, encode=encode, representation=self._key, on_overflow=self._give_up
         )
 
     def _timeout(self) -> float:

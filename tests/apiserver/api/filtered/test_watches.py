@@ -273,7 +273,7 @@ def test_watches_leave_nothing_behind(client: InProcessClient, rights: Rights) -
         client.request("HEAD", CLUSTERS, query={"watch": "true"}, headers=NOBODY)
         fill(client, "a")
     assert len(policy._listeners) == before
-    assert sum(hub.watchers for hub in client.server.server.hubs) == 0
+    assert sum(broadcaster.watchers for broadcaster in client.server.server.broadcasters) == 0
 
 
 def test_without_filtered_lists_a_lost_right_ends_the_watch(serve: Callable[..., InProcessClient]) -> None:
