@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from clusterregistry.apiserver.authn.bearer import fingerprint, usable
 from clusterregistry.apiserver.authn.oidc import claims
-from clusterregistry.apiserver.authn.oidc import issuer as keys
 from clusterregistry.apiserver.authn.oidc.claims import Refused, Token
-from clusterregistry.apiserver.authn.oidc.issuer import Issuer, KeySet
+from clusterregistry.apiserver.authn.oidc.issuer import Issuer, KeySet, check_header
 from clusterregistry.apiserver.authn.oidc.settings import IssuerSettings
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.webhooks.call_cache import TTLCache
@@ -49,7 +48,7 @@ class IssuedTokens:
             return None
         try:
             # Cheap checks first: no signature is verified for a token that is invalid anyway.
-            keys.check_header(token, self._settings.algorithms)
+            check_header(token, self._settings.algorithms)
             claims.check(token.claims, self._settings, now=self._clock())
             if self._keys.has_signed(token):
                 return self._recognised(token)
@@ -83,7 +82,7 @@ class IssuedTokens:
         if token.issuer != self._settings.url:
             return "its issuer is not that of --oidc-issuer-url"
         try:
-            keys.check_header(token, self._settings.algorithms)
+            check_header(token, self._settings.algorithms)
             claims.check(token.claims, self._settings, now=self._clock())
             if self._issuer.keys.has_signed(token):
                 claims.user_of(token.claims, self._settings)
