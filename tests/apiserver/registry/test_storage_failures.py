@@ -114,6 +114,18 @@ def test_no_storage_error_becomes_a_500(failing: tuple[InProcessClient, Failing]
 
 
 @pytest.mark.parametrize("write", WRITES)
+def test_a_write_with_an_unknown_outcome_does_not_ask_for_a_repetition(
+    failing: tuple[InProcessClient, Failing], write: str
+) -> None:
+    client, storage = failing
+    storage.error, storage.times = StorageUnavailable("the connection ended", outcome_unknown=True), 1000
+    answer = WRITES[write](client)
+    assert "retryAfterSeconds" not in answer.refused(503, "ServiceUnavailable")["details"]
+    assert answer.header("Retry-After") is None
+    storage.times = 0
+
+
+@pytest.mark.parametrize("write", WRITES)
 def test_a_storage_that_cannot_write_is_a_503(failing: tuple[InProcessClient, Failing], write: str) -> None:
     client, storage = failing
     before = client.get(CLUSTERS).expect(200)

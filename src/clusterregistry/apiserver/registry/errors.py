@@ -38,6 +38,9 @@ def api_error(error: StorageError) -> APIError:
         case storage_errors.KeyExists() | storage_errors.RevisionConflict() | storage_errors.KeyNotFound():
             # The store handles these where they can happen; one that comes here lost a race and may be repeated.
             return errors.failure(409, "Conflict", f"the write met another one; try again: {error}")
+        case storage_errors.StorageUnavailable(outcome_unknown=True):
+            # Without Retry-After: clients take it for a request that was not processed, and repeat the write.
+            return errors.service_unavailable(f"the storage cannot answer now: {error}", retry_after=0)
         case _:
             return errors.service_unavailable(f"the storage cannot answer now: {error}")
 

@@ -69,7 +69,11 @@ class CorruptObject(StorageError):
 
 
 class StorageUnavailable(StorageError, OperatorError):
-    """The message gives the reason; ``remedy``, if any, what an operator can do."""
+    """The message gives the reason; ``remedy``, if any, what an operator can do.
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    ``outcome_unknown``: a write may have been done, so it must not be repeated without a look.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", outcome_unknown: bool = False) -> None:
         super().__init__(message, remedy=remedy)
+        self.outcome_unknown = outcome_unknown

@@ -144,7 +144,8 @@ def to_storage_error(error: RpcError, shown: str, *, outcome_unknown: bool) -> S
     explanation, remedy = next(special, general)
     outcome = "; whether the write was done is not known" if outcome_unknown else ""
     kind = NoSpaceError if _mentions(error, _NO_SPACE) else StorageUnavailable
-    return kind(f"{shown}: {explanation} ({error.details}){outcome}", remedy=remedy)
+    message = f"{shown}: {explanation} ({error.details}){outcome}"
+    return kind(message, remedy=remedy, outcome_unknown=outcome_unknown)
 
 
 def _mentions(error: RpcError, *texts: str) -> bool:

@@ -234,8 +234,9 @@ class Writer:
 
     def _commit_error(self, failure: StorageUnavailable) -> StorageUnavailable:
         """The error of the writes whose commit failed, after the rollback."""
-        outcome = "nothing was written" if self.is_certain else "it is not known whether this write was done"
-        return StorageUnavailable(f"{failure}; {outcome}", remedy=failure.remedy)
+        unknown = not self.is_certain
+        outcome = "it is not known whether this write was done" if unknown else "nothing was written"
+        return StorageUnavailable(f"{failure}; {outcome}", remedy=failure.remedy, outcome_unknown=unknown)
 
     def _translate(self, error: Exception) -> StorageUnavailable:
         if isinstance(error, StorageUnavailable):
