@@ -207,7 +207,7 @@ def test_a_file_with_mistakes_keeps_the_server_from_starting(  # noqa: PLR0913, 
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(logs, "configure", lambda _: None)  # the process is the tests', and so is its logging
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # the process is the tests', and so is its logging
     file = tmp_path / "file"
     file.write_text(content)
     with RemoteServer(Authority(tmp_path)) as port:
