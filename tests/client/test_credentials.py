@@ -319,3 +319,33 @@ def test_secrets_are_in_no_representation() -> None:
         exec_plugin=ExecPlugin(api_version=V1, command="c", env=(("A", "secret"),)),
     )
     assert "secret" not in repr(config)
+
+
+async def test_the_time_of_a_plugin_does_not_count_for_the_request(server: HostileServer, tmp_path: Path) -> None:
+    slow = Plugin(tmp_path, before="time.sleep(1.0)")
+    slow.prints(token="late")
+    async with Client(server.config(exec_plugin=slow.named(), timeout=0.5)) as client:
+        await client.call(GET)
+    assert slow.count == 1
+
+
+async def test_what_a_plugin_says_is_shown_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plugin = Plugin(tmp_path, before="sys.stderr.write('open the page and enter ABC\\n')")
+    plugin.prints(token="t")
+    await ExecCredentialSource(plugin.named(), interactive=False).get()
+    assert "open the page and enter ABC" in capsys.readouterr().err
+
+
+async def test_an_authority_that_is_half_written_leaves_the_former_one_in_use(
+    server: HostileServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(server.authority.pem)
+    async with Client(server.config(certificate_authority=Pem(file=file))) as client:
+        await client.call(GET)
+        file.write_bytes(server.authority.pem[:200])
+        await client.call(GET)
+        await client.call(GET)
+        file.write_bytes(server.authority.pem)
+        await client.call(GET)
+    assert caplog.text.count("the former certificates stay in use") == 1

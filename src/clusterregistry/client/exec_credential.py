@@ -158,7 +158,7 @@ class ExecCredentialSource:
         try:
             async with asyncio.timeout(self._timeout):
                 output, complaint = await asyncio.gather(
-                    _read(process.stdout, MAX_OUTPUT), _read(process.stderr, _MAX_STDERR)
+                    _read(process.stdout, MAX_OUTPUT), _relay(process.stderr, _MAX_STDERR)
                 )
                 status = await process.wait()
         except BaseException as error:
@@ -190,12 +190,25 @@ class _TooLongError(Exception):
 
 
 async def _read(stream: asyncio.StreamReader | None, limit: int) -> bytes:
-    """All of a stream. Output beyond the limit is an error; so much on standard error is a plugin out of control."""
+    """All of a stream. Output beyond the limit is an error."""
     content = bytearray()
     while stream is not None and (piece := await stream.read(1 << 16)):
         content += piece
         if len(content) > limit:
             raise _TooLongError
+    return bytes(content)
+
+
+async def _relay(stream: asyncio.StreamReader | None, limit: int) -> bytes:
+    """Passes standard error on as it comes, as client-go does: it may ask a person to sign in. Returns all of it."""
+    content = bytearray()
+    while stream is not None and (piece := await stream.read(1 << 12)):
+        content += piece
+        if len(content) > limit:
+            raise _TooLongError
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(piece.decode("utf-8", "replace"))
+            sys.stderr.flush()
     return bytes(content)
 
 

@@ -3,8 +3,7 @@
 A read may be repeated whenever it may help. A write is repeated only if the server certainly has not carried it out:
 there was no connection, or the server refused the request before it processed it, with 429, or with 503 and a
 Retry-After header, which kube-apiserver sends from its filters. Everything else is left to the caller, who can look at
-the object first. A 401 is
-handled by ``rest``, which uses another credential once.
+the object first. A 401 is handled by ``rest``, which uses another credential once.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -23,6 +24,8 @@ from yarl import URL
 from clusterregistry.client import credentials, errors
 from clusterregistry.client.credentials import Credential
 from clusterregistry.client.rest_config import RestConfig, authorities_reader, credential_source
+
+_log = logging.getLogger(__name__)
 
 MAX_HEADER_BYTES = 64 << 10
 KEEPALIVE_SECONDS = 30.0
@@ -114,6 +117,7 @@ class Transport:
         self.credentials = credential_source(config)
         self._authorities = authorities_reader(config)
         self._tls: tuple[bytes, Credential, ssl.SSLContext] | None = None
+        self._tls_problem = ""
         self._http: aiohttp.ClientSession | None = None
         parts = urlsplit(config.server)
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
@@ -124,8 +128,9 @@ class Transport:
         """A response with its whole body. Raises TransportError and ConfigError."""
         attempt = _Attempt()
         with _interpreted(attempt):
+            credential = await self.credentials.get()
             async with asyncio.timeout(request.timeout):
-                response, credential = await self._send(request, attempt=attempt, silence=None)
+                response = await self._send(request, credential, attempt=attempt, silence=None)
                 async with response:
                     body = await _read(response, request.limit)
         return Response(status=response.status, headers=_headers(response), body=body, credential=credential)
@@ -138,18 +143,18 @@ class Transport:
         """
         attempt = _Attempt()
         with _interpreted(attempt):
+            credential = await self.credentials.get()
             async with asyncio.timeout(request.timeout):
-                response, credential = await self._send(request, attempt=attempt, silence=silence)
+                response = await self._send(request, credential, attempt=attempt, silence=silence)
         try:
             yield Stream(response, credential)
         finally:
             _abandon(response)
 
     async def _send(
-        self, request: Request, *, attempt: _Attempt, silence: float | None
-    ) -> tuple[aiohttp.ClientResponse, Credential]:
-        """The response once its head is there, with the credential that was used."""
-        credential = await self.credentials.get()
+        self, request: Request, credential: Credential, *, attempt: _Attempt, silence: float | None
+    ) -> aiohttp.ClientResponse:
+        """The response once its head is there. The credential does not count: a person may have to sign in for it."""
         headers = [*self._headers, *request.headers.items()]
         if credential.authorization:
             headers.append(("authorization", credential.authorization))
@@ -164,12 +169,13 @@ class Transport:
                 ssl=self._context(credential) if self._config.is_tls else False,
                 server_hostname=self._config.tls_server_name or None,
                 proxy=self._config.proxy_url or None,
+                proxy_headers={"user-agent": self._config.user_agent} if self._config.proxy_url else None,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._config.connect_timeout, sock_read=silence),
             )
         finally:
             _attempt.reset(reset)
         _refuse_redirect(response)
-        return response, credential
+        return response
 
     def _url(self, target: str) -> str:
         if not self._query:
@@ -181,9 +187,18 @@ class Transport:
         authorities = self._authorities()
         if self._tls is not None and self._tls[0] == authorities and _same_identity(self._tls[1], credential):
             return self._tls[2]
-        context = credentials.tls_context(authorities=authorities, insecure=self._config.insecure_skip_tls_verify)
-        credentials.load_client_certificate(context, credential)
-        self._tls = authorities, credential, context
+        try:
+            context = credentials.tls_context(authorities=authorities, insecure=self._config.insecure_skip_tls_verify)
+            credentials.load_client_certificate(context, credential)
+        except errors.ConfigError as error:
+            if self._tls is None:
+                raise
+            # Half written, or a certificate without its new key yet: the next request looks again.
+            if str(error) != self._tls_problem:
+                self._tls_problem = str(error)
+                _log.warning("%s: the former certificates stay in use: %s", self._base, error)
+            return self._tls[2]
+        self._tls, self._tls_problem = (authorities, credential, context), ""
         return context
 
     def _session(self) -> aiohttp.ClientSession:

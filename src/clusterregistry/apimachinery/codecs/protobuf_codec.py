@@ -22,7 +22,6 @@ from clusterregistry.apimachinery.codecs.protobuf_messages import ALWAYS, CLASSE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 
 _UNKNOWN = CLASSES["Unknown"]

@@ -55,6 +55,9 @@ def unusable(error: errors.ConfigError, *, context: str) -> OperatorError:
     listed = "; ".join(problems)
     if all(problem.startswith("user.token") for problem in problems):
         return OperatorError(f"the token of the kubeconfig: {listed}", remedy="correct the kubeconfig")
+    if all("SOCKS" in problem for problem in problems):
+        remedy = "use a proxy of http://HOST:PORT, or run crinit where the host cluster is reached without one"
+        return OperatorError(f'the context "{context}" cannot be used: {listed}', remedy=remedy)
     if all("certificate" in problem or "client-key" in problem for problem in problems):
         return OperatorError(
             f'certificates of the context "{context}": {listed}', remedy="correct them in the kubeconfig"
