@@ -117,7 +117,7 @@ def test_integers_beyond_64_bits_are_floats() -> None:
         (b'"a\tb"', "invalid character '\\t' in string literal"),
         (b"\xef\xbb\xbf{}", "invalid character 'ï' looking for beginning of value"),
         (b"NaN", "invalid character 'N' looking for beginning of value"),
-        (b"[-Infinity]", "invalid character 'I' looking for beginning of value"),
+        (b"[-Infinity]", "invalid character 'I' in numeric literal"),
         (b"1e400", "json: cannot unmarshal number into Go value of type float64"),
         (b"1" * 5000, "json: cannot unmarshal number into Go value of type float64"),
         (nested(MAX_DEPTH + 1), "exceeded max depth"),

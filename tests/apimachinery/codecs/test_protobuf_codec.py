@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.codecs import DecodeError
 from clusterregistry.apimachinery.codecs.protobuf_codec import MAGIC, decode, encode
 from clusterregistry.apimachinery.codecs.protobuf_messages import CLASSES, KINDS
+from tests.api.go_objects import ACCEPTED, name_of
 
 RECORDED = json.loads((Path(__file__).parent / "kubernetes_bodies.json").read_text())
 """Bodies that kubectl sent and kube-apiserver answered, with what they said in JSON (null left out)."""
@@ -98,6 +99,31 @@ def test_every_review_survives_a_round_trip(value: dict[str, Any]) -> None:
 def test_every_role_survives_a_round_trip(value: dict[str, Any]) -> None:
     value = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"} | value
     assert decode(encode(value)).value == value
+
+
+@pytest.mark.parametrize("entry", ACCEPTED, ids=name_of)
+def test_a_message_that_go_wrote_is_what_json_says(entry: dict[str, Any]) -> None:
+    assert decode(base64.b64decode(entry["protobuf"])).value == without_nulls(entry["answer"])
+
+
+@pytest.mark.parametrize("entry", ACCEPTED, ids=name_of)
+def test_an_object_of_go_survives_a_round_trip(entry: dict[str, Any]) -> None:
+    assert decode(encode(entry["answer"])).value == without_nulls(entry["answer"])
+
+
+@pytest.mark.parametrize("time", ["1969-12-31T23:59:59.999999Z", "2020-02-03T04:05:06.000007Z"])
+def test_a_time_with_decimals_survives_a_round_trip(time: str) -> None:
+    value = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"renewTime": time}}
+    assert decode(encode(value)).value == value
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without null, which is absent from protobuf."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_nulls(item) for name, item in value.items() if item is not None}
 
 
 def test_an_option_that_is_zero_or_false_was_still_given() -> None:

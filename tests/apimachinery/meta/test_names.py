@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clusterregistry.apimachinery.meta.names import (
+    LABELS,
     generate_name,
     generate_name_errors,
     label_key_errors,
@@ -31,6 +32,28 @@ def test_a_name_may_have_253_characters_and_no_more() -> None:
 )
 def test_a_prefix_may_end_in_a_dash_and_is_checked_as_kubernetes_does(prefix: str, *, good: bool) -> None:
     assert (generate_name_errors(prefix) == ()) is good
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("a-1", []),
+        ("n" * 63, []),
+        ("n" * 64, ["must be no more than 63 characters"]),
+        ("a.b", ["must not contain dots"]),
+        ("Upper", ["a lowercase RFC 1123 label must consist of"]),
+        ("", ["a lowercase RFC 1123 label must consist of"]),
+    ],
+)
+def test_some_names_are_dns_labels(name: str, messages: list[str]) -> None:
+    found = LABELS.name(name)
+    assert len(found) == len(messages)
+    assert all(text.startswith(wanted) for text, wanted in zip(found, messages, strict=True))
+
+
+def test_the_prefix_of_a_label_may_end_in_a_dash() -> None:
+    assert LABELS.prefix("gen-") == ()
+    assert LABELS.prefix("Gen-") != ()
 
 
 @pytest.mark.parametrize("key", ["k", "a.b_c-d", "example.com/k", "K" * 63])

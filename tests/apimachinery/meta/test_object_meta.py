@@ -222,7 +222,7 @@ def test_metadata_as_we_write_it_is_recognised() -> None:
 
 
 @given(odd_metadata)
-@settings(max_examples=1000)
+@settings(max_examples=300)
 def test_what_is_recognised_decodes_to_itself(metadata: dict[str, Any]) -> None:
     """Without being recognised, that is; and what is not recognised decodes as it did."""
     recognised = is_usual(metadata)

@@ -24,6 +24,7 @@ from clusterregistry.apimachinery.codecs.decoded import (
     cut,
     too_deep,
 )
+from clusterregistry.apimachinery.codecs.json_syntax import TOO_DEEP, syntax_error
 
 _BACKSLASH = ord("\\")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -35,21 +36,6 @@ _SURROGATES = re.compile(
 _LOW = len(rb"\udc00")
 # An unterminated text matches to the end of the body: else the search would try again at each quote in it.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_NOT_JSON_NUMBERS = re.compile(r"-?(?:Infinity|NaN)")
-
-# Go's message for each message of the standard library.
-_GO_CONTEXTS = {
-    "Expecting value": "looking for beginning of value",
-    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
-    "Illegal trailing comma before end of object": "looking for beginning of object key string",
-    "Expecting ':' delimiter": "after object key",
-    "Expecting ',' delimiter": "after object key:value pair or array element",
-    "Extra data": "after top-level value",
-    "Invalid control character at": "in string literal",
-    "Invalid \\escape": "in string escape code",
-    "Invalid \\uXXXX escape": "in \\u hexadecimal character escape",
-}
-
 _ESCAPED_BY_GO = tuple((character.encode(), b"\\u%04x" % ord(character)) for character in "<>&\u2028\u2029")
 
 
@@ -71,10 +57,10 @@ def decode(body: bytes, *, strict: bool = True) -> Decoded:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        body = _repaired(body)
-        value = _loaded(body)
+        sent, body = body, _repaired(body)
+        value = _loaded(body, sent)
     if _may_be_deep(body) and too_deep(value):
-        raise DecodeError("exceeded max depth")
+        raise DecodeError(TOO_DEEP)
     if not strict or _lost_nothing(body, orjson.dumps(value)):
         return Decoded(value)
     return _with_duplicates(body, value)
@@ -170,43 +156,18 @@ def _backslashes_before(body: bytes, at: int) -> int:
     return at - start
 
 
-def _loaded(body: bytes) -> Any:
+def _loaded(repaired: bytes, body: bytes) -> Any:
+    """The value of a repaired body. Raises DecodeError in Go's words for the body as it was sent."""
     try:
-        return orjson.loads(body)
+        return orjson.loads(repaired)
     except orjson.JSONDecodeError:
-        raise DecodeError(_reason(body.decode())) from None
+        raise DecodeError(syntax_error(body) or _excess(body)) from None
 
 
-def _reason(text: str) -> str:
-    """Why the text is not JSON, in Go's words. The standard library's errors are stabler than orjson's."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return _in_go_words(text, error)
-    except RecursionError:
-        return "exceeded max depth"
-    except ValueError:
-        return "json: cannot unmarshal number into Go value of type float64"
-    found = _NOT_JSON_NUMBERS.search(text)
-    if found:
-        return f"invalid character {_shown(found[0].lstrip('-')[0])} looking for beginning of value"
-    # The standard library read a number beyond a float, or a nesting beyond orjson's limit.
-    deep = text.count("[") + text.count("{") > MAX_DEPTH
-    return "exceeded max depth" if deep else "json: cannot unmarshal number into Go value of type float64"
-
-
-def _in_go_words(text: str, error: json.JSONDecodeError) -> str:
-    at = error.pos
-    if error.msg.startswith("Unterminated string") or at >= len(text.rstrip()):
-        return "unexpected end of JSON input"
-    context = _GO_CONTEXTS.get(error.msg, "looking for beginning of value")
-    return f"invalid character {_shown(text[at])} {context}"
-
-
-def _shown(character: str) -> str:
-    # Go's scanner reads bytes and shows the wrong one as a character.
-    byte = chr(character.encode()[0])
-    return "'\\''" if byte == "'" else repr(byte)
+def _excess(body: bytes) -> str:
+    """What is too much in a document that is JSON, and that orjson refuses: its nesting, or a number beyond a float."""
+    deep = body.count(b"[") + body.count(b"{") > MAX_DEPTH
+    return TOO_DEEP if deep else "json: cannot unmarshal number into Go value of type float64"
 
 
 def _with_duplicates(body: bytes, value: Any) -> Decoded:
@@ -216,7 +177,7 @@ def _with_duplicates(body: bytes, value: Any) -> Decoded:
             return Decoded(value)
         duplicates = _duplicate_paths(json.loads(text, object_pairs_hook=_Pairs))
     except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(TOO_DEEP) from None
     return Decoded(value, duplicates, [f'duplicate field "{path}"' for path in duplicates])
 
 

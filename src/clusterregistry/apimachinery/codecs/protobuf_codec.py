@@ -6,25 +6,29 @@ A body is four magic bytes and an envelope: a message ``Unknown`` with the kind 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import binascii
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Any
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError as ParseError
 
+from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.codecs import json_codec
 from clusterregistry.apimachinery.codecs.decoded import MAX_VALUES, TOO_MANY_VALUES, Decoded, DecodeError
 from clusterregistry.apimachinery.codecs.protobuf_messages import ALWAYS, CLASSES, KINDS
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all times are in UTC
+_TO_THE_SECOND = len("1970-01-01T00:00:00")
 
 MAGIC = b"k8s\x00"
 
 _UNKNOWN = CLASSES["Unknown"]
+_WATCH_EVENT = CLASSES["WatchEvent"]
 
 
 def decode(body: bytes, *, default_type: tuple[str, str] = ("", "")) -> Decoded:
@@ -61,6 +65,14 @@ def encode(value: dict[str, Any]) -> bytes:
     return MAGIC + bytes(envelope.SerializeToString(deterministic=True))
 
 
+def encode_event(kind: str, obj: dict[str, Any]) -> bytes:
+    """One frame of a watch: its length in four bytes, and the message WatchEvent with the encoded object."""
+    event = _WATCH_EVENT(type=kind)
+    event.object.raw = encode(obj)
+    message = bytes(event.SerializeToString(deterministic=True))
+    return len(message).to_bytes(4, "big") + message
+
+
 def _parsed(cls: Any, data: bytes, what: str) -> Any:
     try:
         if has_more_values(data, cls.DESCRIPTOR, MAX_VALUES):
@@ -75,34 +87,44 @@ def _parsed(cls: Any, data: bytes, what: str) -> Any:
 
 def from_message(message: Any) -> dict[str, Any]:
     """The JSON value of a message. Raises DecodeError for an invalid time or field set."""
-    found = ((field.name, field.read(message)) for field in _fields(message.DESCRIPTOR))
-    return {name: value for name, value in found if value is not None}
+    fields = _fields(message.DESCRIPTOR)
+    found = dict(fields.always)
+    for field, given in message.ListFields():  # without those that are absent, which are most of them
+        value = fields.by_name[field.name].read(given)
+        if value is not None:
+            found[field.name] = value
+    return found
 
 
 def into_message(message: Any, value: Mapping[str, Any]) -> None:
     """Fills a message from its JSON value; unknown fields are skipped."""
-    for field in _fields(message.DESCRIPTOR):
-        given = value.get(field.name)
-        if given is not None:
+    fields = _fields(message.DESCRIPTOR).by_name
+    for name, given in value.items():
+        if given is not None and (field := fields.get(name)):
             field.write(message, given)
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Reads a field from a message (None: absent from JSON) and writes it."""
+    """Reads the JSON value of a field's value (None: absent from JSON), and writes a field."""
 
-    name: str
     read: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
 
 
+class _Fields(NamedTuple):
+    by_name: Mapping[str, _Field]
+    always: Mapping[str, Any]
+    """The fields that JSON has even if they are empty, with their empty values."""
+
+
 @cache
-def _fields(descriptor: Descriptor) -> Sequence[_Field]:
-    always = ALWAYS.get(descriptor.name, ())
-    return tuple(_field(field, always=field.name in always) for field in descriptor.fields)
+def _fields(descriptor: Descriptor) -> _Fields:
+    always = {name: descriptor.fields_by_name[name].default_value for name in ALWAYS.get(descriptor.name, ())}
+    return _Fields({field.name: _field(field) for field in descriptor.fields}, always)
 
 
-def _field(field: FieldDescriptor, *, always: bool) -> _Field:
+def _field(field: FieldDescriptor) -> _Field:
     name, of = field.name, field.message_type
     if of is not None and of.GetOptions().map_entry:
         return _map(name, of.fields_by_name["value"].message_type)
@@ -110,74 +132,61 @@ def _field(field: FieldDescriptor, *, always: bool) -> _Field:
         return _list(name, of)
     if of is not None:
         return _single(name, of)
-    return _scalar(name, pointer=field.has_presence, always=always)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return _bytes(name)
+    return _Field(_same, lambda message, value: setattr(message, name, value))
 
 
-def _scalar(name: str, *, pointer: bool, always: bool) -> _Field:
-    def read(message: Any) -> Any:
-        if pointer:
-            return getattr(message, name) if message.HasField(name) else None
-        value = getattr(message, name)
-        return value if value or always else None
+def _same(value: Any) -> Any:
+    return value
 
-    def write(message: Any, value: Any) -> None:
-        setattr(message, name, value)
 
-    return _Field(name, read, write)
+def _bytes(name: str) -> _Field:
+    """Bytes, which are base64 in JSON."""
+    return _Field(
+        lambda value: binascii.b2a_base64(value, newline=False).decode(),
+        lambda message, value: setattr(message, name, binascii.a2b_base64(value)),
+    )
 
 
 def _single(name: str, of: Descriptor) -> _Field:
     load, store = _of(of)
-
-    def read(message: Any) -> Any:
-        return load(getattr(message, name)) if message.HasField(name) else None
 
     def write(message: Any, value: Any) -> None:
         below = getattr(message, name)
         below.SetInParent()
         store(below, value)
 
-    return _Field(name, read, write)
+    return _Field(load, write)
 
 
 def _list(name: str, of: Descriptor | None) -> _Field:
     if of is None:
-        return _Field(
-            name,
-            read=lambda message: list(getattr(message, name)) or None,
-            write=lambda message, value: getattr(message, name).extend(value),
-        )
+        return _Field(list, lambda message, value: getattr(message, name).extend(value))
     load, store = _of(of)
 
     def write(message: Any, values: Any) -> None:
+        items = getattr(message, name)
         for value in values:
-            store(getattr(message, name).add(), value)
+            store(items.add(), value)
 
-    return _Field(name, lambda message: [load(item) for item in getattr(message, name)] or None, write)
+    return _Field(lambda items: [load(item) for item in items], write)
 
 
 def _map(name: str, of: Descriptor | None) -> _Field:
     """Keys in order, as Go writes them."""
     if of is None:
         return _Field(
-            name,
-            read=lambda message: dict(sorted(getattr(message, name).items())) or None,
-            write=lambda message, value: getattr(message, name).update(value),
+            lambda pairs: dict(sorted(pairs.items())), lambda message, value: getattr(message, name).update(value)
         )
     load, store = _of(of)
 
-    def read(message: Any) -> Any:
-        return {key: load(item) for key, item in sorted(getattr(message, name).items(), key=_first)} or None
-
     def write(message: Any, values: Any) -> None:
+        pairs = getattr(message, name)
         for key, value in values.items():
-            store(getattr(message, name)[key], value)
+            store(pairs[key], value)
 
-    return _Field(name, read, write)
-
-
-def _first(pair: tuple[str, Any]) -> str:
-    return pair[0]
+    return _Field(lambda pairs: {key: load(pairs[key]) for key in sorted(pairs)}, write)
 
 
 _Load = Callable[[Any], Any]
@@ -190,18 +199,38 @@ def _of(descriptor: Descriptor) -> tuple[_Load, _Store]:
 
 def _read_time(message: Any) -> str | None:
     """An empty message is Go's zero time, which is absent from JSON."""
+    to_the_second = _read_seconds(message)
+    return None if to_the_second is None else f"{to_the_second}Z"
+
+
+def _read_micro_time(message: Any) -> str | None:
+    to_the_second = _read_seconds(message)
+    return None if to_the_second is None else f"{to_the_second}.{message.nanos // 1000 % 1_000_000:06}Z"
+
+
+def _read_seconds(message: Any) -> str | None:
     if not message.HasField("seconds") and not message.HasField("nanos"):
         return None
     try:
-        time = _EPOCH + timedelta(seconds=message.seconds)
+        return _text_of(message.seconds)
     except OverflowError:
         raise DecodeError(f"{message.seconds} seconds since 1970 is out of range for a time") from None
-    return time.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _write_time(message: Any, text: str) -> None:
-    message.seconds = int((datetime.fromisoformat(text) - _EPOCH).total_seconds())
-    message.nanos = 0
+    message.seconds = _seconds_of(text[:_TO_THE_SECOND])
+    message.nanos = int(text[_TO_THE_SECOND + 1 : -1]) * 1000 if len(text) > _TO_THE_SECOND + 1 else 0
+
+
+@lru_cache(maxsize=4096)
+def _text_of(seconds: int) -> str:
+    """The time without a zone. Cached, as the inverse is: times are most of the work of a small object."""
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+
+
+@bounded_cache(4096)
+def _seconds_of(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(seconds=1)
 
 
 def _read_field_set(message: Any) -> Any:
@@ -222,6 +251,7 @@ def _write_extra(message: Any, values: Any) -> None:
 
 _PLAIN: Mapping[str, tuple[_Load, _Store]] = {
     "Time": (_read_time, _write_time),
+    "MicroTime": (_read_micro_time, _write_time),
     "FieldsV1": (_read_field_set, _write_field_set),
     "ExtraValue": (_read_extra, _write_extra),
 }

@@ -17,6 +17,8 @@ _TABLE = {
     # k8s.io/apimachinery/pkg/runtime
     "TypeMeta": "apiVersion:1 kind:2",
     "Unknown": "typeMeta:1:TypeMeta raw:2:bytes contentEncoding:3 contentType:4",
+    "WatchEvent": "type:1 object:2:RawExtension",
+    "RawExtension": "raw:1:bytes",
     # k8s.io/apimachinery/pkg/apis/meta/v1
     "ObjectMeta": "name:1 generateName:2 namespace:3 selfLink:4 uid:5 resourceVersion:6 generation:7:int64 "
     "creationTimestamp:8:Time deletionTimestamp:9:Time deletionGracePeriodSeconds:10:?int64 labels:11:{}string "
@@ -28,6 +30,7 @@ _TABLE = {
     "subresource:8",
     "FieldsV1": "Raw:1:bytes",
     "Time": "seconds:1:?int64 nanos:2:?int32",
+    "MicroTime": "seconds:1:?int64 nanos:2:?int32",
     "LabelSelector": "matchLabels:1:{}string matchExpressions:2:[]LabelSelectorRequirement",
     "LabelSelectorRequirement": "key:1 operator:2 values:3:[]string",
     "DeleteOptions": "gracePeriodSeconds:1:?int64 preconditions:2:Preconditions orphanDependents:3:?bool "
@@ -39,6 +42,7 @@ _TABLE = {
     # k8s.io/api/authorization/v1
     "SelfSubjectAccessReview": _REVIEW.format("SelfSubjectAccessReview", "SubjectAccessReviewStatus"),
     "SubjectAccessReview": _REVIEW.format("SubjectAccessReview", "SubjectAccessReviewStatus"),
+    "LocalSubjectAccessReview": _REVIEW.format("SubjectAccessReview", "SubjectAccessReviewStatus"),
     "SelfSubjectRulesReview": _REVIEW.format("SelfSubjectRulesReview", "SubjectRulesReviewStatus"),
     "SelfSubjectAccessReviewSpec": _ATTRIBUTES,
     "SubjectAccessReviewSpec": f"{_ATTRIBUTES} user:3 groups:4:[]string extra:5:{{}}ExtraValue uid:6",
@@ -67,31 +71,92 @@ _TABLE = {
     "ClusterRoleBinding": "metadata:1:ObjectMeta subjects:2:[]Subject roleRef:3:RoleRef",
     "ClusterRoleList": "metadata:1:ListMeta items:2:[]ClusterRole",
     "ClusterRoleBindingList": "metadata:1:ListMeta items:2:[]ClusterRoleBinding",
+    "Role": "metadata:1:ObjectMeta rules:2:[]PolicyRule",
+    "RoleBinding": "metadata:1:ObjectMeta subjects:2:[]Subject roleRef:3:RoleRef",
+    "RoleList": "metadata:1:ListMeta items:2:[]Role",
+    "RoleBindingList": "metadata:1:ListMeta items:2:[]RoleBinding",
     "PolicyRule": "verbs:1:[]string apiGroups:2:[]string resources:3:[]string resourceNames:4:[]string "
     "nonResourceURLs:5:[]string",
     "AggregationRule": "clusterRoleSelectors:1:[]LabelSelector",
     "Subject": "kind:1 apiGroup:2 name:3 namespace:4",
     "RoleRef": "apiGroup:1 kind:2 name:3",
+    # k8s.io/api/core/v1
+    "Namespace": "metadata:1:ObjectMeta spec:2:NamespaceSpec status:3:NamespaceStatus",
+    "NamespaceList": "metadata:1:ListMeta items:2:[]Namespace",
+    "NamespaceSpec": "finalizers:1:[]string",
+    "NamespaceStatus": "phase:1 conditions:2:[]NamespaceCondition",
+    "NamespaceCondition": "type:1 status:2 lastTransitionTime:4:Time reason:5 message:6",
+    "Event": "metadata:1:ObjectMeta involvedObject:2:ObjectReference reason:3 message:4 source:5:EventSource "
+    "firstTimestamp:6:Time lastTimestamp:7:Time count:8:int32 type:9 eventTime:10:MicroTime series:11:EventSeries "
+    "action:12 related:13:ObjectReference reportingComponent:14 reportingInstance:15",
+    "EventList": "metadata:1:ListMeta items:2:[]Event",
+    "EventSeries": "count:1:int32 lastObservedTime:2:MicroTime",
+    "EventSource": "component:1 host:2",
+    "ObjectReference": "kind:1 namespace:2 name:3 uid:4 apiVersion:5 resourceVersion:6 fieldPath:7",
+    # k8s.io/api/events/v1, whose names begin with that of the group: those of the core group have the others
+    "EventsEvent": "metadata:1:ObjectMeta eventTime:2:MicroTime series:3:EventsEventSeries reportingController:4 "
+    "reportingInstance:5 action:6 reason:7 regarding:8:ObjectReference related:9:ObjectReference note:10 type:11 "
+    "deprecatedSource:12:EventSource deprecatedFirstTimestamp:13:Time deprecatedLastTimestamp:14:Time "
+    "deprecatedCount:15:int32",
+    "EventsEventList": "metadata:1:ListMeta items:2:[]EventsEvent",
+    "EventsEventSeries": "count:1:int32 lastObservedTime:2:MicroTime",
+    # k8s.io/api/coordination/v1
+    "Lease": "metadata:1:ObjectMeta spec:2:LeaseSpec",
+    "LeaseList": "metadata:1:ListMeta items:2:[]Lease",
+    "LeaseSpec": "holderIdentity:1:?string leaseDurationSeconds:2:?int32 acquireTime:3:MicroTime renewTime:4:MicroTime "
+    "leaseTransitions:5:?int32 strategy:6:?string preferredHolder:7:?string",
+    # k8s.io/api/certificates/v1
+    "CertificateSigningRequest": "metadata:1:ObjectMeta spec:2:CertificateSigningRequestSpec "
+    "status:3:CertificateSigningRequestStatus",
+    "CertificateSigningRequestList": "metadata:1:ListMeta items:2:[]CertificateSigningRequest",
+    "CertificateSigningRequestSpec": "request:1:bytes signerName:7 expirationSeconds:8:?int32 usages:5:[]string "
+    "username:2 uid:3 groups:4:[]string extra:6:{}ExtraValue",
+    "CertificateSigningRequestStatus": "conditions:1:[]CertificateSigningRequestCondition certificate:2:bytes",
+    "CertificateSigningRequestCondition": "type:1 status:6 reason:2 message:3 lastUpdateTime:4:Time "
+    "lastTransitionTime:5:Time",
 }
 
 # The classes are made at run time: their fields are known to the table alone.
 CLASSES: dict[str, Any] = {**message_classes("k8s", _TABLE)}
 
 KINDS = {
-    ("v1", "Status"): "Status",
-    ("v1", "DeleteOptions"): "DeleteOptions",
     ("meta.k8s.io/v1", "DeleteOptions"): "DeleteOptions",
+    ("events.k8s.io/v1", "Event"): "EventsEvent",
+    ("events.k8s.io/v1", "EventList"): "EventsEventList",
+    ("events.k8s.io/v1", "DeleteOptions"): "DeleteOptions",
 } | {
     (api_version, kind): kind
     for api_version, kinds in (
+        ("v1", ("Status", "DeleteOptions", "Namespace", "NamespaceList", "Event", "EventList")),
+        ("coordination.k8s.io/v1", ("Lease", "LeaseList", "DeleteOptions")),
+        (
+            "certificates.k8s.io/v1",
+            ("CertificateSigningRequest", "CertificateSigningRequestList", "DeleteOptions"),
+        ),
         (
             "authorization.k8s.io/v1",
-            ("SelfSubjectAccessReview", "SubjectAccessReview", "SelfSubjectRulesReview", "DeleteOptions"),
+            (
+                "LocalSubjectAccessReview",
+                "SelfSubjectAccessReview",
+                "SelfSubjectRulesReview",
+                "SubjectAccessReview",
+                "DeleteOptions",
+            ),
         ),
         ("authentication.k8s.io/v1", ("SelfSubjectReview", "TokenReview", "DeleteOptions")),
         (
             "rbac.authorization.k8s.io/v1",
-            ("ClusterRole", "ClusterRoleList", "ClusterRoleBinding", "ClusterRoleBindingList", "DeleteOptions"),
+            (
+                "ClusterRole",
+                "ClusterRoleList",
+                "ClusterRoleBinding",
+                "ClusterRoleBindingList",
+                "Role",
+                "RoleList",
+                "RoleBinding",
+                "RoleBindingList",
+                "DeleteOptions",
+            ),
         ),
     )
     for kind in kinds
@@ -106,5 +171,10 @@ ALWAYS = {
     "SubjectRulesReviewStatus": ("incomplete",),
     "Subject": ("kind", "name"),
     "RoleRef": ("apiGroup", "kind", "name"),
+    "NamespaceCondition": ("type", "status"),
+    "Event": ("reportingComponent", "reportingInstance"),
+    "EventsEventSeries": ("count",),
+    "CertificateSigningRequestSpec": ("signerName",),
+    "CertificateSigningRequestCondition": ("type", "status"),
 }
 """The fields without ``omitempty``. Empty lists are left out anyway: in protobuf they are absent."""

@@ -35,7 +35,7 @@ class FieldManager(Updater):
         blank: Object | None = None,
         now: Callable[[], str],
     ) -> None:
-        """``reset_fields`` are the top-level fields that this endpoint does not write.
+        """``reset_fields`` are the fields that this endpoint does not write, such as ``spec`` or ``status.conditions``.
 
         A new object is compared with ``blank``: the fields that are equal in both have no manager.
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from operator import is_
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from clusterregistry.apimachinery.fieldmanager import path_element
 from clusterregistry.apimachinery.fieldmanager.field_set import is_atomic
 from clusterregistry.apimachinery.fieldmanager.path_element import NoIdentityError, compile_by_element, element_of
 from clusterregistry.apimachinery.meta.field_errors import quoted
+from clusterregistry.apimachinery.meta.json_types import go_text
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apimachinery.schema.schemas import Array, Schema
 
@@ -163,7 +163,7 @@ def _scalar_problems(schema: Schema, value: Any, path: str) -> list[Problem]:
 
 
 def _expected(what: str, value: Any, path: str) -> Problem:
-    return Problem(path, f"expected {what}, got &{{{_go_text(value)}}}")
+    return Problem(path, f"expected {what}, got &{{{go_text(value)}}}")
 
 
 def _go_type(value: Any) -> str:
@@ -175,19 +175,6 @@ def _go_type(value: Any) -> str:
     return "bool" if isinstance(value, bool) else "string"
 
 
-def _go_text(value: Any) -> str:
-    """As Go's ``%v`` shows it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{_go_text(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(map(_go_text, value)) + "]"
-    if value is None:
-        return "<nil>"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def _go_syntax(value: Any) -> str:
     """As Go's ``%#v`` shows it."""
     if isinstance(value, dict):
@@ -197,4 +184,4 @@ def _go_syntax(value: Any) -> str:
         return f"{_go_type(value)}{{{', '.join(map(_go_syntax, value))}}}"
     if value is None:
         return "interface {}(nil)"
-    return quoted(value) if isinstance(value, str) else _go_text(value)
+    return quoted(value) if isinstance(value, str) else go_text(value)

@@ -6,7 +6,7 @@ version of an entry before the entry is compared with it. Each version's schema 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Versions:
         self._views = views
         self.api_version = api_version
         self.schema = views[api_version].schema
-        unreached = dict.fromkeys((*reset_fields, "apiVersion", "kind"))
+        unreached = _tree_of((*reset_fields, "apiVersion", "kind"))
         hidden = {"metadata": dict.fromkeys(_NEVER_OWNED), **unreached}
         unclaimed = {"metadata": dict.fromkeys((*_NEVER_OWNED, "name")), **unreached}
         self._compare = {version: compile_compare(view.schema, hidden) for version, view in views.items()}
@@ -160,6 +160,18 @@ class Change(NamedTuple):
             if left:
                 released.append(entry if left is fields else {**entry, "fieldsV1": left})
         return released
+
+
+def _tree_of(paths: Iterable[str]) -> dict[str, Any]:
+    """A tree of names from paths of names with dots between them."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        *above, name = path.split(".")
+        node = tree
+        for each in above:
+            node = node.setdefault(each, {})
+        node[name] = None
+    return tree
 
 
 def stored_entries(obj: Object) -> Entries:

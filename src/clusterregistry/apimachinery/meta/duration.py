@@ -1,8 +1,11 @@
-"""Parses durations in Go's syntax, such as ``1m30s``, with the errors of Go's time package."""
+"""Durations: those in Go's syntax, such as ``1m30s``, with the errors of Go's time package, and those in tables."""
 
 from __future__ import annotations
 
 import re
+
+MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+_YEAR = 365 * DAY
 
 _UNITS = {
     "ns": 1,
@@ -58,3 +61,24 @@ def _quoted(text: str) -> str:
         for byte in text.encode("utf-8", "surrogatepass")
     ]
     return f'"{"".join(shown)}"'
+
+
+def human_duration(seconds: int) -> str:
+    """A duration as kube-apiserver shows it in tables: one unit, or two where the second one still matters."""
+    if seconds < 0:
+        return "<invalid>" if seconds < -1 else "0s"
+    if seconds < 2 * MINUTE:
+        return f"{seconds}s"
+    for limit, unit, letter, smaller, small_letter in (
+        (10 * MINUTE, MINUTE, "m", 1, "s"),
+        (3 * HOUR, MINUTE, "m", 0, ""),
+        (8 * HOUR, HOUR, "h", MINUTE, "m"),
+        (2 * DAY, HOUR, "h", 0, ""),
+        (8 * DAY, DAY, "d", HOUR, "h"),
+        (2 * _YEAR, DAY, "d", 0, ""),
+        (8 * _YEAR, _YEAR, "y", DAY, "d"),
+    ):
+        if seconds < limit:
+            rest = seconds % unit // smaller if smaller else 0
+            return f"{seconds // unit}{letter}" + (f"{rest}{small_letter}" if rest else "")
+    return f"{seconds // _YEAR}y"

@@ -1,15 +1,19 @@
-"""Field selectors: ``metadata.name=a,metadata.name!=b``, as ``k8s.io/apimachinery/pkg/fields`` parses them."""
+"""Field selectors: ``metadata.name=a,spec.x!=b``, as ``k8s.io/apimachinery/pkg/fields`` parses them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta.selectors import SelectorError, check_length, check_number
 
 NAME = "metadata.name"
+NAMESPACE = "metadata.namespace"
+
+ReadField = Callable[[str], str]
+"""Reads the value of a field from one object; empty where the object has none."""
 
 _TERM = re.compile(r"(?:[^\\,]|\\.|\\\Z)*", re.DOTALL)
 _OPERATOR = re.compile("!=|==|=")
@@ -24,9 +28,8 @@ class Term:
     equal: bool
     value: str
 
-    def matches(self, name: str) -> bool:
-        # Objects are root-scoped: every field but the name is empty, as for the reference's root-scoped kinds.
-        return ((name if self.field == NAME else "") == self.value) is self.equal
+    def matches(self, read: ReadField) -> bool:
+        return (read(self.field) == self.value) is self.equal
 
     def __str__(self) -> str:
         escaped = re.sub(r"[\\,=]", lambda found: "\\" + found.group(), self.value)
@@ -48,9 +51,22 @@ class FieldSelector:
         """The only name that can match; None if the selector does not require one."""
         return next((term.value for term in self.terms if term.equal and term.field == NAME), None)
 
-    def matches(self, name: str) -> bool:
-        """Whether an object of this name is selected."""
-        return all(term.matches(name) for term in self.terms)
+    @property
+    def narrowing(self) -> Mapping[str, Collection[str]]:
+        """The fields, besides those of the metadata, that must have one value, each with that value."""
+        return {term.field: (term.value,) for term in self.terms if term.equal and term.field not in _OF_THE_METADATA}
+
+    def matches(self, read: ReadField) -> bool:
+        """Whether an object is selected."""
+        return all(term.matches(read) for term in self.terms)
+
+    def renamed(self, names: Mapping[str, str]) -> FieldSelector:
+        """The selector with other names of fields, where they are other names."""
+        if all(names.get(term.field, term.field) == term.field for term in self.terms):
+            return self
+        return FieldSelector(
+            tuple(Term(names.get(term.field, term.field), term.equal, term.value) for term in self.terms)
+        )
 
     def with_name(self, name: str) -> FieldSelector:
         """The selector, narrowed to one name."""
@@ -61,9 +77,10 @@ class FieldSelector:
 
 
 EVERYTHING = FieldSelector(())
+_OF_THE_METADATA = (NAME, NAMESPACE)
 
 
-def parse_field_selector(text: str, supported: Sequence[str] | None = (NAME,)) -> FieldSelector:
+def parse_field_selector(text: str, supported: Collection[str] | None = (NAME,)) -> FieldSelector:
     """The selector that ``text`` spells. Raises SelectorError, also for a field not ``supported`` (None: all are)."""
     selector = _parse(text) if text else EVERYTHING
     for term in selector.terms:

@@ -1,7 +1,8 @@
-"""The names of JSON types in the messages of Go's decoder."""
+"""JSON types and values in the words of Go."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 _NAMES = {
@@ -22,3 +23,16 @@ class ShapeError(ValueError):
 def json_type(value: Any) -> str:
     """``string``, ``number``, ...: defined for every JSON value."""
     return _NAMES[type(value)]
+
+
+def go_text(value: Any) -> str:
+    """As Go's ``%v`` shows it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_text, value)) + "]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else json.dumps(value)

@@ -24,15 +24,21 @@ _GENERATED_LETTERS = 5
 _GENERATED_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """kube-apiserver's alphabet: no vowels and no 0, 1 or 3, so that no words come out."""
 
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _KEY_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY_NAME})?"
 
+_is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_key_name = re.compile(_KEY_NAME).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
 
 _ENDS = "and must start and end with an alphanumeric character"
+_LABEL_MESSAGE = (
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS} "
+    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
 _SUBDOMAIN_MESSAGE = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
@@ -62,9 +68,24 @@ def name_errors(name: str) -> Messages:
 
 def generate_name_errors(prefix: str) -> Messages:
     """The errors of a name's prefix, which may end in a dash."""
-    if len(prefix) > 1 and prefix.endswith("-"):
-        prefix = prefix[:-2] + "a"  # kube-apiserver checks the prefix with its last two characters replaced
-    return name_errors(prefix)
+    return name_errors(_masked(prefix))
+
+
+def label_name_errors(name: str) -> Messages:
+    """The errors of a name that must be a DNS label, as those of namespaces."""
+    wrong: Messages = () if size(name) <= _PART_LIMIT else (_too_long(_PART_LIMIT, unit="characters"),)
+    if _is_label(name):
+        return wrong
+    return (*wrong, "must not contain dots" if _is_subdomain(name) else _LABEL_MESSAGE)
+
+
+def label_prefix_errors(prefix: str) -> Messages:
+    return label_name_errors(_masked(prefix))
+
+
+def _masked(prefix: str) -> str:
+    """The prefix as kube-apiserver checks it: without a dash at the end, with its last two characters replaced."""
+    return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def path_segment_errors(name: str) -> Messages:
@@ -85,6 +106,7 @@ class NameRule(NamedTuple):
     prefix: Callable[[str], Messages]
 
 
+LABELS = NameRule(label_name_errors, label_prefix_errors)
 SUBDOMAINS = NameRule(name_errors, generate_name_errors)
 PATH_SEGMENTS = NameRule(path_segment_errors, path_segment_prefix_errors)
 

@@ -17,10 +17,23 @@ Metadata = dict[str, Any]
 _ABSENT: Any = object()
 _INT64 = range(-(2**63), 2**63)
 _TEXT = frozenset((str,))
+_KIND = "{kind}"
 
 
 class MetadataError(ShapeError):
-    """A field of the metadata has a wrong type."""
+    """A field of the metadata has a wrong type.
+
+    As in kube-apiserver, the metadata of a custom resource is decoded by itself, and that of a native kind as a part of
+    the object: ``of_native`` has the message for the latter.
+    """
+
+    def __init__(self, message: str, of_native: str = "") -> None:
+        super().__init__(message)
+        self._of_native = of_native or message
+
+    def of_native(self, kind: str) -> str:
+        """The message for a native kind."""
+        return self._of_native.replace(_KIND, kind)
 
 
 class Decoded(NamedTuple):
@@ -45,7 +58,10 @@ def decode(metadata: Any, known: Metadata | None = None) -> Decoded:
     if metadata is None:
         return Decoded({}, unknown)
     if type(metadata) is not dict:
-        raise MetadataError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
+        found = f"json: cannot unmarshal {json_type(metadata)} into Go"
+        raise MetadataError(
+            f"{found} value of type v1.ObjectMeta", f"{found} struct field {_KIND}.metadata of type v1.ObjectMeta"
+        )
     new = _new(metadata, known) if known else metadata
     if not new or is_usual(new):
         return Decoded({**metadata}, unknown)
@@ -116,7 +132,7 @@ def _integer(value: Any, path: str, _unknown: list[str]) -> int | None:
     if type(value) is int and value in _INT64:
         return value
     if type(value) in (int, float):
-        raise MetadataError(f"json: cannot unmarshal number {value} into {_go_field(path)} of type int64")
+        raise _unlike(f"number {value}", path, "int64")
     raise _mismatch(value, path, "int64")
 
 
@@ -130,7 +146,10 @@ def _time(value: Any, path: str, _unknown: list[str]) -> str | None:
     if type(value) is not str and "." in path:
         raise _mismatch(value, path, "string")
     if type(value) is not str:
-        raise MetadataError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
+        found = f"json: cannot unmarshal {json_type(value)} into"
+        raise MetadataError(
+            f"{found} Go value of type string", f"{found} {_go_field(path, native=True)} of type string"
+        )
     try:
         time = times.normalise(value)
     except ValueError as error:
@@ -265,10 +284,15 @@ _STRUCTS = {"ownerReferences": "OwnerReference", "managedFields": "ManagedFields
 
 
 def _mismatch(value: Any, path: str, go_type: str) -> MetadataError:
-    return MetadataError(f"json: cannot unmarshal {json_type(value)} into {_go_field(path)} of type {go_type}")
+    return _unlike(json_type(value), path, go_type)
 
 
-def _go_field(path: str) -> str:
+def _unlike(found: str, path: str, go_type: str) -> MetadataError:
+    start, end = f"json: cannot unmarshal {found} into", f"of type {go_type}"
+    return MetadataError(f"{start} {_go_field(path)} {end}", f"{start} {_go_field(path, native=True)} {end}")
+
+
+def _go_field(path: str, *, native: bool = False) -> str:
     """A nested field is named by the struct that holds it and its path from the top: so does encoding/json."""
     struct = _STRUCTS.get(path.partition(".")[0], "ObjectMeta") if "." in path else "ObjectMeta"
-    return f"Go struct field {struct}.{path}"
+    return f"Go struct field {struct}.{'metadata.' if native else ''}{path}"

@@ -37,12 +37,15 @@ class Changed(NamedTuple):
     change: list[FieldError]
 
 
-def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS) -> list[FieldError]:
-    """Validates the metadata of a new, root-scoped object, after its name was generated."""
-    return _validate_names(metadata, names) + _validate_rest(metadata, common=_validate_common(metadata, {}))
+def validate_create(metadata: Metadata, names: NameRule = SUBDOMAINS, *, namespaced: bool = False) -> list[FieldError]:
+    """Validates the metadata of a new object, after its name was generated."""
+    common = _validate_common(metadata, {})
+    return _validate_names(metadata, names) + _validate_rest(metadata, common=common, namespaced=namespaced)
 
 
-def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMAINS) -> Changed:
+def validate_update(
+    metadata: Metadata, old: Metadata, names: NameRule = SUBDOMAINS, *, namespaced: bool = False
+) -> Changed:
     """Validates changed metadata.
 
     The store compares resource version and generation. The names of finalizers are not errors of the change: as in
@@ -57,13 +60,13 @@ def validate_update(metadata: Metadata, old: Metadata, names: NameRule = SUBDOMA
             errors.append(field_errors.invalid(f"metadata.{key}", _shown_value(metadata, key), "field is immutable"))
     is_named_anew = metadata.get("name") != old.get("name") or metadata.get("generateName") != old.get("generateName")
     whole = _validate_names(metadata, names) if is_named_anew else []
-    return Changed(whole + _validate_rest(metadata, common=common), errors + common)
+    return Changed(whole + _validate_rest(metadata, common=common, namespaced=namespaced), errors + common)
 
 
-def _validate_rest(metadata: Metadata, *, common: list[FieldError]) -> list[FieldError]:
-    """Validates everything but the names."""
+def _validate_rest(metadata: Metadata, *, common: list[FieldError], namespaced: bool) -> list[FieldError]:
+    """Validates everything but the names. The namespace of a namespaced object is that of the request, which exists."""
     errors: list[FieldError] = []
-    if metadata.get("namespace"):
+    if not namespaced and metadata.get("namespace"):
         errors.append(field_errors.forbidden("metadata.namespace", "not allowed on this type"))
     if (generation := metadata.get("generation", 0)) < 0:
         detail = "must be greater than or equal to 0"
@@ -102,12 +105,19 @@ def validate_finalizers(finalizers: list[str] | tuple[str, ...]) -> list[FieldEr
 
 def validate_qualified_finalizers(metadata: Metadata) -> list[FieldError]:
     """The additional rule of native kinds: a finalizer has a domain, or one of the standard names."""
-    detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
-        field_errors.invalid(f"metadata.finalizers[{index}]", finalizer, detail)
+        error
         for index, finalizer in enumerate(metadata.get("finalizers", ()))
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
+        for error in unqualified_finalizer_errors(finalizer, f"metadata.finalizers[{index}]")
     ]
+
+
+def unqualified_finalizer_errors(finalizer: str, field: str) -> list[FieldError]:
+    """The error of a finalizer that has neither a domain nor one of the standard names."""
+    if "/" in finalizer or finalizer in _STANDARD_FINALIZERS:
+        return []
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [field_errors.invalid(field, finalizer, detail)]
 
 
 def _validate_names(metadata: Metadata, names: NameRule) -> list[FieldError]:

@@ -138,7 +138,7 @@ def _items_merger(schema: Schema | None) -> MergeItems:
 
 
 def _strategy(schema: Schema | None) -> Strategy:
-    if not isinstance(schema, Array) or schema.list_type == "atomic":
+    if not isinstance(schema, Array) or schema.list_type == "atomic" or not schema.merges_in_patches:
         return Strategy(merges=False)
     return Strategy(merges=True, key=schema.map_keys[0] if schema.map_keys else "")
 

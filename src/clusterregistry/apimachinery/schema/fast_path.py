@@ -34,11 +34,24 @@ class _Time:
     """The type of times, which a function checks: its cache is faster than a pattern."""
 
 
-class _Recognised(_Base64, _Time):
-    """The instance that msgspec gets for a valid text of either type."""
+class _NonzeroTime:
+    """The type of times other than Go's zero time, which ``native`` drops."""
 
 
-_FORMATS: dict[type, Callable[[str], bool]] = {_Base64: is_base64, _Time: times.is_usual}
+class _MicroTime:
+    """The same with six decimals."""
+
+
+class _Recognised(_Base64, _Time, _NonzeroTime, _MicroTime):
+    """The instance that msgspec gets for a valid text of any of these types."""
+
+
+_FORMATS: dict[type, Callable[[str], bool]] = {
+    _Base64: is_base64,
+    _Time: times.is_usual,
+    _NonzeroTime: lambda text: times.is_usual(text) and text != times.ZERO,
+    _MicroTime: lambda text: times.is_usual_micro(text) and text != times.ZERO_MICRO,
+}
 _RECOGNISED = _Recognised()
 _UNLIKE = (msgspec.ValidationError, UnicodeEncodeError)
 """The errors of msgspec; the latter for a lone surrogate."""
@@ -84,6 +97,66 @@ def compile_shape_recognition(schema: schemas.Object, *, untouched: frozenset[st
     return recognise
 
 
+def compile_struct_recognition(schema: schemas.Object, *, untouched: frozenset[str]) -> Recognise:
+    """A function that checks that an object of a native kind has the form of its struct: ``native`` changes nothing.
+
+    Some other objects have it, too. Properties in ``untouched`` may have any value.
+    """
+    struct = _native_struct(schema, untouched)
+    convert = msgspec.convert
+
+    def recognise(value: Any) -> bool:
+        try:
+            convert(value, struct, dec_hook=_formatted)
+        except _UNLIKE:
+            return False
+        return True
+
+    return recognise
+
+
+def _native_struct(schema: schemas.Object, untouched: frozenset[str] = frozenset()) -> type[msgspec.Struct]:
+    """The struct, in which a field that is empty is absent, unless Go writes it all the same."""
+    written = schema.required + schema.always_written
+    kept = written + schema.pointers
+    types: dict[str, Any] = {name: _native_type(field, is_kept=name in kept) for name, field in schema.fields.items()}
+    types |= {name: types[name] | None for name in written if _is_null_when_empty(schema.fields[name])}
+    types |= dict.fromkeys(untouched, Any)
+    fields = [
+        (f"field{number}", type_, msgspec.field(name=name, **({} if name in written else {"default": None})))
+        for number, (name, type_) in enumerate(types.items())
+    ]
+    return msgspec.defstruct("Recognised", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
+
+
+def _native_type(schema: Schema, *, is_kept: bool) -> Any:
+    match schema:
+        case schemas.Object():
+            return _native_struct(schema)
+        case schemas.Map(values=values):
+            found: Any = dict[str, _native_type(values, is_kept=True)]  # type: ignore[misc]  # made for msgspec
+        case schemas.Array(items=items):
+            found = list[_native_type(items, is_kept=True)]  # type: ignore[misc]  # as above
+        case schemas.String(format=""):
+            found = str
+        case schemas.String(format="date-time"):
+            return _MicroTime if schema.type_name == schemas.MICRO_TIME else _NonzeroTime
+        case schemas.Integer():
+            least, most = _INT32 if schema.format == "int32" else _INT64
+            return Annotated[int, Meta(ge=least if is_kept else 1, le=most)]
+        case schemas.Boolean() if is_kept:
+            return bool
+        case _:
+            return _NeverRecognised
+    return found if is_kept else Annotated[found, Meta(min_length=1)]
+
+
+def _is_null_when_empty(schema: Schema) -> bool:
+    return isinstance(schema, schemas.Map | schemas.Array) or (
+        isinstance(schema, schemas.String) and schema.format != ""
+    )
+
+
 def _formatted(wanted: type, value: Any) -> Any:
     """Msgspec's hook for types of ours: returns an instance of the type for a valid text."""
     is_good = _FORMATS.get(wanted)
@@ -125,6 +198,8 @@ def _bare_type(schema: Schema) -> Any:
             return bool
         case schemas.IntOrString():
             return str | int
+        case schemas.NumberOrString():
+            return str | int | float
         case _:  # a value of any type
             return str | bool | int
 
@@ -137,6 +212,8 @@ def _exact_type(schema: Schema) -> Any:
             return _integer(schema)
         case schemas.IntOrString():
             return Union[str, _Integer64]  # noqa: UP007 - an annotated type has no |
+        case schemas.NumberOrString():
+            return Union[str, float, _Integer64]  # noqa: UP007 - as above
         case _:
             return _bare_type(schema)
 

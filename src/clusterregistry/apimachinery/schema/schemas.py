@@ -13,6 +13,9 @@ from typing import Literal
 
 ListType = Literal["atomic", "set", "map"]
 
+MICRO_TIME = "v1.MicroTime"
+"""The Go type of a time with six decimals; other times of native kinds are to the second."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
@@ -56,12 +59,21 @@ class IntOrString(Schema):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NumberOrString(Schema):
+    """A number, or a decimal number as a string, which no client rounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Array(Schema):
-    """``atomic`` lists change as a whole; ``map`` lists have one item for each value of ``map_keys``."""
+    """``atomic`` lists change as a whole; ``map`` lists have one item for each value of ``map_keys``.
+
+    ``merges_in_patches``: whether a strategic merge patch merges it, as an apply does, if it is not atomic.
+    """
 
     items: Schema
     list_type: ListType = "atomic"
     map_keys: tuple[str, ...] = ()
+    merges_in_patches: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +90,15 @@ class Object(Schema):
 
     ``old_spellings`` maps a property's former name to its present one: accepted with a warning,
     stored and answered under the present name, and listed as deprecated where old clients look.
-    An ``atomic`` struct changes as a whole. ``always_written`` names fields that a client may leave out
-    and that are written anyway, for a native kind.
+    An ``atomic`` struct changes as a whole.
+
+    For a native kind, ``always_written`` names fields that a client may leave out and that are written anyway, and
+    ``pointers`` scalar fields that are pointers in Go: an empty value of theirs is not the same as none.
     """
 
     fields: Mapping[str, Schema]
     atomic: bool = False
     required: tuple[str, ...] = ()
     always_written: tuple[str, ...] = ()
+    pointers: tuple[str, ...] = ()
     old_spellings: Mapping[str, str] = field(default_factory=dict)

@@ -57,6 +57,8 @@ def compile_check(schema: Schema) -> Check:
             return lambda value: None if type(value) is bool else [_wrong_type(value, "boolean")]
         case schemas.IntOrString():
             return _int_or_string
+        case schemas.NumberOrString():
+            return _number_or_string
         case _:
             return lambda _value: None
 
@@ -210,6 +212,10 @@ def _int_or_string(value: Any) -> Problems:
     if type(value) is str or (type(value) is int and value in _INT64):
         return None
     return [_wrong_type(value, "integer,string")]
+
+
+def _number_or_string(value: Any) -> Problems:
+    return None if type(value) is float else _int_or_string(value) and [_wrong_type(value, "number,string")]
 
 
 def _required(field: str, _name: str) -> FieldError:

@@ -6,7 +6,7 @@ from clusterregistry.apimachinery.schema.schemas import Array, Boolean, Map, Obj
 
 EXTRA = Map(
     description="Extra are further attributes of the user from the authenticator.",
-    values=Array(items=String()),
+    values=Array(items=String(), type_name="v1.ExtraValue"),
 )
 
 USER_INFO = Object(
@@ -37,7 +37,6 @@ TOKEN_REVIEW = Object(
     fields={
         "spec": Object(
             type_name="v1.TokenReviewSpec",
-            required=("token",),
             description="Spec has the token.",
             fields={
                 "token": String(description="Token is the bearer token."),

@@ -1,3 +1,3 @@
-"""Version v1 of ``authorization.k8s.io``, the kinds that a server without namespaces can answer."""
+"""Version v1 of ``authorization.k8s.io``: reviews of access and of rules."""
 
 VERSION = "v1"

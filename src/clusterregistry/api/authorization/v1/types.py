@@ -105,6 +105,12 @@ SUBJECT_ACCESS_REVIEW = Object(
     },
 )
 
+LOCAL_SUBJECT_ACCESS_REVIEW = Object(
+    description="LocalSubjectAccessReview checks whether a user may perform an action in the namespace of the review.",
+    required=SUBJECT_ACCESS_REVIEW.required,
+    fields=SUBJECT_ACCESS_REVIEW.fields,
+)
+
 SELF_SUBJECT_RULES_REVIEW = Object(
     description="SelfSubjectRulesReview lists actions that the current user may perform, as far as known.",
     required=("spec",),
@@ -112,7 +118,7 @@ SELF_SUBJECT_RULES_REVIEW = Object(
         "spec": Object(
             type_name="v1.SelfSubjectRulesReviewSpec",
             description="Spec has the namespace.",
-            fields={"namespace": _text("Namespace in which the rules count. Required, though here all are the same.")},
+            fields={"namespace": _text("Namespace in which the rules count. Required.")},
         ),
         "status": Object(
             type_name="v1.SubjectRulesReviewStatus",

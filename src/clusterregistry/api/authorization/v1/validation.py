@@ -18,9 +18,8 @@ def validate_self_access(spec: Object) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     found: list[FieldError] = []
     if resource is not None and path is not None:
-        shown = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
         detail = "cannot be specified in combination with resourceAttributes"
-        found.append(field_errors.invalid(_PATH, shown, detail))
+        found.append(field_errors.invalid(_PATH, _shown_path(path), detail))
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         found.append(field_errors.invalid(_RESOURCE, None, detail))
@@ -35,11 +34,30 @@ def validate_access(spec: Object) -> list[FieldError]:
     return found
 
 
+def validate_local_access(spec: Object, metadata: Object) -> list[FieldError]:
+    """Like ``validate_access``, for resources in the namespace of the review, which is all of its metadata."""
+    found = validate_access(spec)
+    if not metadata.keys() <= {"managedFields", "namespace"}:
+        found.append(field_errors.invalid("metadata", metadata, "must be empty except for namespace"))
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and resource.get("namespace", "") != metadata["namespace"]:
+        detail = "must match metadata.namespace"
+        found.append(field_errors.invalid(f"{_RESOURCE}.namespace", resource.get("namespace", ""), detail))
+    if path is not None:
+        found.append(field_errors.invalid(_PATH, _shown_path(path), "disallowed on this kind of request"))
+    return found
+
+
 def validate_metadata(metadata: Object) -> list[FieldError]:
     """A review has no metadata, except for the managed fields of the server."""
     if metadata.keys() <= {"managedFields"}:
         return []
     return [field_errors.invalid("metadata", metadata, "must be empty")]
+
+
+def _shown_path(attributes: Object) -> Object:
+    """The attributes as Go prints the struct."""
+    return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}
 
 
 def _validate_selectors(attributes: Object) -> list[FieldError]:

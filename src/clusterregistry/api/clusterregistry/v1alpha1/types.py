@@ -96,9 +96,17 @@ CONDITION = Object(
     },
 )
 
+STATES = ("Ready", "Degraded", "Unreachable", "Denied", "Stale", "Never")
+
 STATUS = Object(
     description="Status is what controllers last observed of the cluster.",
     fields={
+        "state": String(
+            enum=STATES, description="State sums up the conditions. Never: the cluster has not been observed yet."
+        ),
+        "observedAt": String(
+            format="date-time", description="ObservedAt is when the cluster was last observed, by the observer's clock."
+        ),
         "conditions": Array(
             description="Conditions are the aspects of the state of the cluster, one of each type.",
             items=CONDITION,

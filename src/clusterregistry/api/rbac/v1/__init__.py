@@ -1,4 +1,4 @@
-"""Version v1 of ClusterRole and ClusterRoleBinding: schemas, defaults and validation, as in kube-apiserver.
+"""Version v1 of roles and bindings, in namespaces and without: schemas, defaults and validation, as in kube-apiserver.
 
 Pure functions over wire objects; must not know storage, nor evaluate rules.
 """

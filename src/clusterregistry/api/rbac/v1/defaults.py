@@ -1,4 +1,4 @@
-"""The defaults of a ClusterRoleBinding: the API group of roles, users and groups."""
+"""The defaults of bindings: the API group of roles, users and groups."""
 
 from __future__ import annotations
 

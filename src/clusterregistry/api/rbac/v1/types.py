@@ -1,10 +1,12 @@
-"""The schemas of ClusterRole and ClusterRoleBinding."""
+"""The schemas of Role, RoleBinding, ClusterRole and ClusterRoleBinding."""
 
 from __future__ import annotations
 
 from clusterregistry.apimachinery.meta.label_selector_objects import LABEL_SELECTOR
 from clusterregistry.apimachinery.schema.schemas import Array, Object, String
 
+ROLE_KIND = "Role"
+ROLE_BINDING_KIND = "RoleBinding"
 CLUSTER_ROLE_KIND = "ClusterRole"
 CLUSTER_ROLE_BINDING_KIND = "ClusterRoleBinding"
 
@@ -53,6 +55,13 @@ CLUSTER_ROLE = Object(
     always_written=("rules",),
 )
 
+ROLE = Object(
+    type_name="v1.Role",
+    description="Role is a set of rules that bindings can grant to users and groups in its namespace.",
+    fields={"rules": Array(items=POLICY_RULE, description="Rules hold all that this role allows.")},
+    always_written=("rules",),
+)
+
 SUBJECT = Object(
     type_name="v1.Subject",
     description="Subject is a user, a group or a service account that a binding grants a role to.",
@@ -63,7 +72,9 @@ SUBJECT = Object(
             description="Group of the kind: '' for a ServiceAccount, else rbac.authorization.k8s.io, the default."
         ),
         "name": String(description="Name of the subject."),
-        "namespace": String(description="Namespace of a ServiceAccount; others have none."),
+        "namespace": String(
+            description="Namespace of a ServiceAccount, by default that of a RoleBinding; others have none."
+        ),
     },
     required=("kind", "name"),
 )
@@ -74,7 +85,7 @@ ROLE_REF = Object(
     atomic=True,
     fields={
         "apiGroup": String(description="Group of the role: rbac.authorization.k8s.io."),
-        "kind": String(description="Kind of the role: ClusterRole."),
+        "kind": String(description="Kind of the role: ClusterRole, or in a RoleBinding Role as well."),
         "name": String(description="Name of the role."),
     },
     required=("kind", "name"),
@@ -88,5 +99,12 @@ CLUSTER_ROLE_BINDING = Object(
         "subjects": Array(items=SUBJECT, description="Subjects are granted the role."),
         "roleRef": ROLE_REF,
     },
+    required=("roleRef",),
+)
+
+ROLE_BINDING = Object(
+    type_name="v1.RoleBinding",
+    description="RoleBinding grants a Role of its namespace, or a ClusterRole, to subjects within its namespace.",
+    fields=CLUSTER_ROLE_BINDING.fields,
     required=("roleRef",),
 )

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.apimachinery.codecs.native_structs import conform
+from clusterregistry.api.authorization.v1.types import SUBJECT_ACCESS_REVIEW
 from clusterregistry.apimachinery.meta.json_types import ShapeError
+from clusterregistry.apimachinery.schema import native
 
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
 
-IN_SPEC = "Go struct field SubjectAccessReviewSpec.spec"
+decode = native.decoder(SUBJECT_ACCESS_REVIEW, kind="SubjectAccessReview")
 
 names = st.sampled_from(
     ["spec", "status", "groups", "extra", "user", "allowed", "resourceAttributes", "fieldSelector", "requirements"]
@@ -24,9 +25,9 @@ values = st.recursive(
 )
 
 
-def conformed(**fields: Any) -> tuple[dict[str, Any], list[str]]:
+def decoded(**fields: Any) -> tuple[dict[str, Any], list[str]]:
     obj = {**REVIEW, **copy.deepcopy(fields)}
-    unknown = conform(obj)
+    unknown = decode(obj)
     return {name: value for name, value in obj.items() if name not in REVIEW}, unknown
 
 
@@ -49,13 +50,13 @@ def conformed(**fields: Any) -> tuple[dict[str, Any], list[str]]:
     ],
 )
 def test_a_round_trip_through_go(spec: dict[str, Any], kept: dict[str, Any]) -> None:
-    assert conformed(spec=spec) == ({"spec": kept}, [])
+    assert decoded(spec=spec) == ({"spec": kept}, [])
 
 
 def test_unknown_fields_are_reported_in_the_order_of_the_document() -> None:
     requirements = [{"key": "k", "operator": "In", "x": 1}]
     spec = {"b": 1, "resourceAttributes": {"labelSelector": {"requirements": requirements}}, "a": {"c": {}}}
-    assert conformed(z=1, spec=spec)[1] == [
+    assert decoded(z=1, spec=spec)[1] == [
         "z",
         "spec.b",
         "spec.resourceAttributes.labelSelector.requirements[0].x",
@@ -79,14 +80,14 @@ def test_unknown_fields_are_reported_in_the_order_of_the_document() -> None:
 )
 def test_a_wrong_type_has_gos_message(spec: Any, message: str) -> None:
     with pytest.raises(ShapeError) as wrong:
-        conformed(spec=spec)
+        decoded(spec=spec)
     assert str(wrong.value) == f"json: cannot unmarshal {message}"
 
 
 @given(st.dictionaries(names, values, max_size=4))
 def test_whatever_is_taken_stays_as_it_is_when_taken_again(fields: dict[str, Any]) -> None:
     try:
-        once, _ = conformed(**fields)
+        once, _ = decoded(**fields)
     except ShapeError:
         return
-    assert conformed(**once) == (once, [])
+    assert decoded(**once) == (once, [])

@@ -1,0 +1,3 @@
+"""The core group, whose name is empty: one package a version, and nothing that stores or serves it."""
+
+GROUP = ""
