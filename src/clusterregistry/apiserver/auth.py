@@ -13,9 +13,11 @@ from clusterregistry.apiserver.authz.interface import Authorizer
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.health import Check
-from clusterregistry.apiserver.options import CompletedOptions, oidc
+from clusterregistry.apiserver.options import CompletedOptions, oidc, runtime_config
+from clusterregistry.apiserver.registry.resource import Definition
 from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews, TokenSource
 from clusterregistry.apiserver.reviews.authorization import (
+    LocalSubjectAccessReviews,
     SelfSubjectAccessReviews,
     SelfSubjectRulesReviews,
     SubjectAccessReviews,
@@ -24,6 +26,16 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
+
+REVIEWS: Sequence[Definition] = (
+    SelfSubjectReviews.definition,
+    TokenReviews.definition,
+    LocalSubjectAccessReviews.definition,
+    SelfSubjectAccessReviews.definition,
+    SelfSubjectRulesReviews.definition,
+    SubjectAccessReviews.definition,
+)
+"""The reviews that a server on its own answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +74,21 @@ async def _local_auth(
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
     tokens = [*([] if token_file is None else [token_file]), *remote_tokens]
-    reviews = (
+    reviews: Sequence[Review] = (
         SelfSubjectReviews(now),
         TokenReviews(tokens),
+        LocalSubjectAccessReviews(authorizer),
         SelfSubjectAccessReviews(authorizer),
         SelfSubjectRulesReviews(authorizer),
         SubjectAccessReviews(authorizer),
     )
-    return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=reviews, token_file=token_file)
+    served = [each for each in reviews if _is_served(each.definition, options)]
+    return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=served, token_file=token_file)
+
+
+def _is_served(review: Definition, options: CompletedOptions) -> bool:
+    given, (version,) = options.features.runtime_config, review.versions
+    return runtime_config.is_served(given, group=review.group, version=version.name, plural=review.plural)
 
 
 async def _remote_auth(

@@ -10,10 +10,10 @@ from pathlib import Path
 from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.structural import Structural
-from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.options import CompletedOptions, runtime_config
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
-from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
+from clusterregistry.apiserver.registry.native_resources import native_resources
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
 from clusterregistry.apiserver.registry.store import Store
@@ -54,9 +54,13 @@ async def open_resources(
 
 
 def served_resources(options: CompletedOptions, product: Product) -> Sequence[Resource]:
-    """The product's kinds, and roles and bindings, which in aggregated mode are those of the host cluster."""
+    """The product's kinds, and the native ones, which in aggregated mode are those of the host cluster.
+
+    Each has the versions that are to be served.
+    """
     own = product.resources(options)
-    return own if options.host else (*own, cluster_role_binding_resource(), cluster_role_resource())
+    found = own if options.host else (*own, *native_resources(event_retention=options.storage.event_ttl))
+    return runtime_config.served(found, options.features.runtime_config)
 
 
 def now() -> str:

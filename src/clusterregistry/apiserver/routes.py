@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -25,10 +27,11 @@ from clusterregistry.apiserver.endpoints.update import update, without_name
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
 from clusterregistry.apiserver.filters.metrics import Measures
 from clusterregistry.apiserver.health import Health
-from clusterregistry.apiserver.http.response import Reply, Response
+from clusterregistry.apiserver.http.response import Answer, Reply, Response
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.discovery.endpoints import Discovery
+    from clusterregistry.apiserver.profiling import Profiling
 
 Verb = Callable[[RequestScope, Request], Reply]
 
@@ -39,10 +42,15 @@ _COLLECTION: Mapping[str, Verb] = {
     "update": without_name,
     "patch": without_name,
 }
+"""PUT and PATCH of a collection are 400 for a custom resource and 405 for a native kind."""
+
 _OBJECT: Mapping[str, Verb] = {"get": get, "create": create, "update": update, "patch": patch, "delete": delete}
 """As in kube-apiserver, POST to a name is POST to the collection."""
 
-_STATUS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+_NATIVE_COLLECTION = {name: verb for name, verb in _COLLECTION.items() if verb is not without_name}
+_NATIVE_OBJECT = {name: verb for name, verb in _OBJECT.items() if name != "create"}
+_SUBRESOURCE: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+_CUSTOM_RESOURCE_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -59,15 +67,19 @@ class Routes:
         measures: Measures,
         version: Mapping[str, str],
         watch_settings: WatchSettings | None,
+        profiling: bool,
     ) -> None:
         self._scopes = scopes
         self._reviews = reviews
         self._groups_of_reviews = {(group, version) for group, version, _ in reviews}
+        self._native_groups = {group for (group, _, _), scope in scopes.items() if scope.resource.native}
         self._make_discovery = discovery
         self._health = health
         self._measures = measures
         self._version = version
         self._watch_settings = watch_settings
+        self._enable_profiling = profiling
+        self._profiling: Profiling | None = None
 
     @cached_property
     def _discovery(self) -> Discovery:
@@ -83,20 +95,24 @@ class Routes:
     def _found(self, info: RequestInfo) -> Handler:
         """Finds the handler. Raises 400 for a name that cannot exist, 404 and 405 where there is no handler."""
         if not info.is_resource:
-            return self._path
+            is_profile = self._enable_profiling and f"{info.path}/".startswith("/debug/pprof/")
+            return self._profile if is_profile else self._path
         scope = self._scopes.get((info.group, info.version, info.resource))
         if scope is None and (info.group, info.version) in self._groups_of_reviews:
             return self._review(info)
-        if scope is None or info.namespace:
+        if scope is None or not _is_in_scope(scope, info):
+            if info.path == _CUSTOM_RESOURCE_DEFINITIONS and info.verb == "list" and self._native_groups:
+                return _no_definitions
+            if info.group in self._native_groups:
+                raise errors.no_such_resource()
             return self._unknown
-        if info.verb == "watch":
-            return self._watch(scope)
-        return partial(_verb(scope, info), scope)
+        handler = self._watch(scope) if info.verb == "watch" else partial(_verb(scope, info), scope)
+        return _without_head(handler) if scope.resource.native else handler
 
     def _review(self, info: RequestInfo) -> Handler:
         """Reviews can only be created."""
         scope = self._reviews.get((info.group, info.version, info.resource))
-        if scope is None or len(info.parts) > 1 or info.namespace:
+        if scope is None or len(info.parts) > 1 or bool(info.path_namespace) != scope.resource.namespaced:
             raise errors.no_such_resource()
         if info.verb != "create":
             raise errors.method_not_allowed()
@@ -125,6 +141,16 @@ class Routes:
         if request.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed()
         return answer
+
+    async def _profile(self, request: Request) -> Answer:
+        """Answers the pages of profiles. Raises 405."""
+        if request.method not in ("GET", "HEAD"):
+            raise errors.method_not_allowed()
+        if self._profiling is None:
+            # In a thread, since it loads protobuf, and other requests do not wait for it.
+            module = await asyncio.to_thread(importlib.import_module, "clusterregistry.apiserver.profiling")
+            self._profiling = self._profiling or module.Profiling()
+        return await self._profiling.answer(request)
 
     @staticmethod
     def _unknown(request: Request) -> Response:
@@ -165,17 +191,62 @@ class Routes:
         return Response(found.status, content_type, (found.body,), list(headers.items()))
 
 
+def _is_in_scope(scope: RequestScope, info: RequestInfo) -> bool:
+    """Whether a path with a namespace is one of a namespaced resource, and one without is a root-scoped one's.
+
+    All namespaces together can be listed and watched. Raises 405 for other verbs of a native kind on them.
+    """
+    if not scope.resource.namespaced or info.path_namespace:
+        return scope.resource.namespaced or not info.path_namespace
+    if len(info.parts) > 1 or info.verb in ("list", "watch"):
+        return len(info.parts) == 1
+    if scope.resource.native:
+        raise errors.method_not_allowed()
+    return False
+
+
+def _no_definitions(_request: Request) -> Response:
+    """The custom resource definitions: there are none.
+
+    Where Namespaces are served, kubectl lists the definitions before it says that a kind is not known.
+    """
+    return json_response(
+        {
+            "kind": "CustomResourceDefinitionList",
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "metadata": {"resourceVersion": "1"},
+            "items": [],
+        }
+    )
+
+
+def _without_head(handler: Handler) -> Handler:
+    """As in kube-apiserver, native kinds do not answer HEAD."""
+
+    def handle(request: Request) -> Reply:
+        if request.method == "HEAD":
+            raise errors.method_not_allowed()
+        return handler(request)
+
+    return handle
+
+
 def _verb(scope: RequestScope, info: RequestInfo) -> Verb:
+    """Raises 400 for a name that cannot exist, 404 for an unknown subresource and 405 for a verb that is not served."""
     check_path_name(info.name)
+    resource = scope.resource
+    served = resource.verbs
     if len(info.parts) == 1:
-        verbs = _COLLECTION
+        verbs = _NATIVE_COLLECTION if resource.native else _COLLECTION
     elif not info.subresource:
-        verbs = _OBJECT
-    elif info.subresource == "status" and scope.resource.status_strategy:
-        verbs = _STATUS
+        verbs = _NATIVE_OBJECT if resource.native else _OBJECT
+    elif (subresource := resource.subresources.get(info.subresource)) is not None:
+        verbs, served = _SUBRESOURCE, subresource.verbs
+    elif resource.native:
+        raise errors.no_such_resource()
     else:
         raise scope.store.not_found(info.name)
     verb = verbs.get(info.verb)
-    if verb is None:
-        raise scope.not_supported(info.verb)
+    if verb is None or (info.verb not in served and verb is not without_name):
+        raise errors.method_not_allowed() if resource.native else scope.not_supported(info.verb)
     return verb

@@ -19,6 +19,8 @@ from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.client_ca import ClientAuthorities, client_authorities
+from clusterregistry.apiserver.controllers.run import run_server_controllers
+from clusterregistry.apiserver.controllers.work_queue import StoragePace
 from clusterregistry.apiserver.endpoints.request import Handler
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope, field_managers
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review_scope
@@ -30,10 +32,14 @@ from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
+from clusterregistry.apiserver.registry.certificates import resource as signing_requests
+from clusterregistry.apiserver.registry.certificates.admission import admissions as certificate_admissions
+from clusterregistry.apiserver.registry.certificates.signer import OwnAuthority, run_signer
 from clusterregistry.apiserver.registry.rbac import escalation
 from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWriter
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
-from clusterregistry.apiserver.registry.resource import Definition
+from clusterregistry.apiserver.registry.resource import Definition, Resource
+from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.registry.strategy import Admission
 from clusterregistry.apiserver.resource_storage import ResourceStorage, now, open_resources
 from clusterregistry.apiserver.reviews.interface import Review
@@ -95,6 +101,8 @@ async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Se
         policy = Policy()
         if options.host is None:
             await stack.enter_async_context(_run_rbac_controllers(policy, served, product))
+            await stack.enter_async_context(_run_controllers(served))
+            await stack.enter_async_context(_run_signer(options, served))
         auth = await build_auth(options, policy, now=now, stack=stack)
         parts = _Parts(
             options=options,
@@ -128,12 +136,35 @@ def _run_rbac_controllers(
 
     def writer(plural: str) -> ServerWriter:
         one = next(one for one in served if one.resource.plural == plural)
-        field_manager = field_managers(one.resource, one.resource.versions[0], now=now)[""]
+        field_manager = field_managers(one.resource, one.resource.stored_as, now=now)[""]
         return ServerWriter(store=one.store, field_manager=field_manager)
 
     defaults = Defaults(manager=product.name, resources=[one.resource for one in served])
-    roles, bindings = writer(escalation.ROLES), writer(escalation.BINDINGS)
-    return run_controllers(policy, roles=roles, bindings=bindings, defaults=defaults)
+    return run_controllers(policy, {plural: writer(plural) for plural in escalation.RESOURCES}, defaults=defaults)
+
+
+def _run_controllers(served: list[ResourceStorage]) -> contextlib.AbstractAsyncContextManager[None]:
+    """Collects garbage, keeps the lifecycle of namespaces, and removes what has expired."""
+
+    def writer_of(store: Store, subresource: str) -> ServerWriter:
+        field_manager = field_managers(store.resource, store.resource.stored_as, now=now)[subresource]
+        return ServerWriter(store=store, field_manager=field_manager, subresource=subresource)
+
+    return run_server_controllers([one.store for one in served], writer_of=writer_of)
+
+
+def _run_signer(
+    options: CompletedOptions, served: list[ResourceStorage]
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Signs approved requests for client certificates with the server's own authority, if clients may have those."""
+    store = next(one.store for one in served if one.resource.qualified_name == signing_requests.QUALIFIED_NAME)
+    field_manager = field_managers(store.resource, store.resource.stored_as, now=now)["status"]
+    layout = options.layout
+    return run_signer(
+        ServerWriter(store=store, field_manager=field_manager, subresource="status"),
+        OwnAuthority(layout.ca_certificate, layout.ca_key) if options.generate_admin else None,
+        pause=StoragePace(store.storage).when_overtaken,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +182,9 @@ class _Parts:
     def assemble(self) -> Server:
         options, auth = self.options, self.auth
         scopes, review_scopes = self._scopes(), _review_scopes(auth.reviews)
-        request_metrics = RequestMetrics([*scopes, *review_scopes])
+        request_metrics = RequestMetrics(
+            {name: tuple(scope.resource.subresources) for name, scope in (scopes | review_scopes).items()}
+        )
         stopping, trust = Stopping(), client_authorities(options)
         routes = Routes(
             scopes=scopes,
@@ -161,6 +194,7 @@ class _Parts:
             measures=self._measures(request_metrics),
             version=version_info(self.product),
             watch_settings=self._watch_settings(request_metrics),
+            profiling=self.options.features.profiling,
         )
         handler = chain.build(
             routes,
@@ -173,6 +207,7 @@ class _Parts:
             proxy_headers=trust.proxy_headers,
             authorizer=auth.authorizer,
             filtered_lists=options.authorization.authorization_filtered_lists,
+            namespaced={(group, plural) for (group, _, plural), scope in scopes.items() if scope.resource.namespaced},
             request_metrics=request_metrics,
             reading=_fair_queue(options.limits.max_requests_inflight),
             writing=_fair_queue(options.limits.max_mutating_requests_inflight),
@@ -192,25 +227,29 @@ class _Parts:
     def _scopes(self) -> dict[tuple[str, str, str], RequestScope]:
         admissions = self._admissions()
         return {
-            (one.resource.group, version.name, one.resource.plural): RequestScope(
+            (one.resource.group_of(version), version.name, one.resource.plural): RequestScope(
                 resource=one.resource,
                 version=version,
                 structural=one.structural if version is one.resource.stored_as else Structural(version.schema),
-                store=one.store,
+                store=one.store.in_version(version),
                 broadcaster=one.broadcaster,
                 field_managers=field_managers(one.resource, version, now=now),
-                admission=admissions.get(one.resource.qualified_name, one.resource.admission),
+                admissions=_declared_admissions(one.resource) | admissions.get(one.resource.qualified_name, {}),
             )
             for one in self.served
             for version in one.resource.versions
         }
 
-    def _admissions(self) -> dict[str, Admission]:
-        """What writing a native resource needs besides being authorized, by the qualified name of the resource."""
+    def _admissions(self) -> dict[str, dict[str, Admission]]:
+        """What writing a native resource needs besides being authorized: by its qualified name and by subresource."""
         current, authorizer = self.served[0].store.storage.current_revision, self.auth.authorizer
-        roles = escalation.RoleEscalation(self.policy, authorizer, current_revision=current)
-        bindings = escalation.BindingEscalation(self.policy, authorizer, current_revision=current)
-        return {f"{escalation.ROLES}.{RBAC_GROUP}": roles, f"{escalation.BINDINGS}.{RBAC_GROUP}": bindings}
+        roles: dict[str, dict[str, Admission]] = {
+            f"{plural}.{RBAC_GROUP}": {
+                "": admission(self.policy, authorizer, resource=plural, current_revision=current)
+            }
+            for plural, admission in escalation.ADMISSIONS.items()
+        }
+        return roles | {signing_requests.QUALIFIED_NAME: certificate_admissions(authorizer)}
 
     def _discovery(self) -> Discovery:
         """Called with the first request for discovery."""
@@ -220,7 +259,7 @@ class _Parts:
         reviews: list[Definition] = [review.definition for review in self.auth.reviews]
         return Discovery(
             Served(
-                resources=[*(one.resource for one in self.served), *reviews],
+                resources=[*(one.resource for one in self.served if one.resource.versions), *reviews],
                 enable_watch=self.options.features.enable_watch,
             ),
             server_address=self.options.server_url.removeprefix("https://"),
@@ -264,6 +303,12 @@ class _Parts:
     def _corrupt_keys(self) -> list[str]:
         """A line for each key whose object cannot be read."""
         return [f"{key}: {found.reason}" for one in self.served for key, found in one.store.corrupt.items()]
+
+
+def _declared_admissions(resource: Resource) -> dict[str, Admission]:
+    """The admissions that a resource declares itself, by subresource."""
+    declared = {"": resource.admission} | {name: each.admission for name, each in resource.subresources.items()}
+    return {name: admission for name, admission in declared.items() if admission is not None}
 
 
 def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], ReviewScope]:

@@ -1,38 +1,36 @@
-"""Requests over real TLS connections, with nothing but the standard library."""
+"""Requests over real TLS connections."""
 
 from __future__ import annotations
 
 import contextlib
-import http.client
-import ssl
 from typing import Self
 
+from clusterregistry.client.rest import Call
+from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.sync import SyncClient, SyncStream
 from tests.apiserver.api.clients import PATIENCE, Answer, Client, Watch
+
+_ONLY_GIVEN = [(name, None) for name in ("accept", "accept-encoding", "content-type", "user-agent")]
+"""A test sends the header fields that it names, and no others."""
 
 
 class OverTLS(Client):
     """One connection that is kept; each watch has its own."""
 
-    def __init__(self, port: int, trust: ssl.SSLContext) -> None:
-        self._port, self._trust = port, trust
-        self._connection = self._connect()
-
-    def _connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection("127.0.0.1", self._port, context=self._trust, timeout=PATIENCE)
+    def __init__(self, access: RestConfig) -> None:
+        self._client = SyncClient(access)
 
     def exchange(self, method: str, target: str, *, headers: list[tuple[str, str]], body: bytes) -> Answer:
-        _send(self._connection, method, target, headers=headers, body=body)
-        response = self._connection.getresponse()
-        content = response.read()
-        return Answer(response.status, [(name, _text(value)) for name, value in response.getheaders()], content)
+        response = self._client.exchange(_call(method, target, headers, body))
+        return Answer(response.status, response.fields, response.body)
 
     def open_watch(self, target: str, *, headers: list[tuple[str, str]]) -> Watch:
-        connection = self._connect()
-        _send(connection, "GET", target, headers=headers, body=b"")
-        return OverTLSWatch(connection)
+        with contextlib.ExitStack() as stack:
+            stream = self._client.exchange_stream(_call("GET", target, headers), silence=PATIENCE)
+            return OverTLSWatch(stack.enter_context(stream), stack.pop_all())
 
     def close(self) -> None:
-        self._connection.close()
+        self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -41,35 +39,21 @@ class OverTLS(Client):
         self.close()
 
 
-def _send(
-    connection: http.client.HTTPSConnection, method: str, target: str, *, headers: list[tuple[str, str]], body: bytes
-) -> None:
-    connection.putrequest(method, target, skip_accept_encoding=True)
-    for name, value in headers:
-        connection.putheader(name, value)
-    if body:
-        connection.putheader("Content-Length", str(len(body)))
-    connection.endheaders(body or None)
-
-
-def _text(value: str) -> str:
-    """Headers are UTF-8 here; http.client takes them for Latin-1."""
-    return value.encode("latin-1").decode("utf-8", "replace")
+def _call(method: str, target: str, headers: list[tuple[str, str]], body: bytes = b"") -> Call:
+    return Call(method, target, body=body or None, fields=[*_ONLY_GIVEN, *headers], timeout=PATIENCE)
 
 
 class OverTLSWatch(Watch):
-    def __init__(self, connection: http.client.HTTPSConnection) -> None:
-        self._connection = connection
-        with contextlib.ExitStack() as stack:
-            stack.callback(connection.close)
-            self._response = connection.getresponse()
-            stack.pop_all()
-        self.status = self._response.status
-        self.content_type = self._response.getheader("content-type") or ""
+    def __init__(self, stream: SyncStream, opened: contextlib.ExitStack) -> None:
+        self._stream, self._opened, self._rest = stream, opened, b""
+        self.status = stream.status
+        self.content_type = Answer(stream.status, stream.fields, b"").header("content-type") or ""
 
     def line(self) -> bytes:
-        return self._response.readline()
+        while b"\n" not in self._rest and (piece := self._stream.read()):
+            self._rest += piece
+        line, feed, self._rest = self._rest.partition(b"\n")
+        return line + feed
 
     def close(self) -> None:
-        self._response.close()
-        self._connection.close()
+        self._opened.close()

@@ -43,6 +43,25 @@ def binding(name: str, role_name: str, **subjects: str) -> dict[str, Any]:
     }
 
 
+def local_roles(namespace: str) -> str:
+    return f"/apis/{GROUP}/v1/namespaces/{namespace}/roles"
+
+
+def local_bindings(namespace: str) -> str:
+    return f"/apis/{GROUP}/v1/namespaces/{namespace}/rolebindings"
+
+
+def local_role(name: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    """A Role, of the namespace that it is sent to."""
+    return {**role(name, *rules), "kind": "Role"}
+
+
+def local_binding(name: str, role_name: str, *, kind: str = "Role", **subjects: str) -> dict[str, Any]:
+    """A RoleBinding, of the namespace that it is sent to."""
+    bound = binding(name, role_name, **subjects)
+    return {**bound, "kind": "RoleBinding", "roleRef": {**bound["roleRef"], "kind": kind}}
+
+
 def rules_of(client: Client, name: str) -> list[dict[str, Any]] | None:
     rules: list[dict[str, Any]] | None = client.get(f"{ROLES}/{name}").expect(200)["rules"]
     return rules

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
+from clusterregistry.apiserver.authz.rbac.bindings import Binding
+from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.rbac.rules import rules_from_wire
 from clusterregistry.apiserver.storage.errors import KeyExists
 from clusterregistry.apiserver.storage.interface import Event

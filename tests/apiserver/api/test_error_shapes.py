@@ -114,3 +114,22 @@ def test_an_internal_error_is_answered_with_a_status(
     assert audit_id
     assert audit_id in answer.json["message"]
     assert any(audit_id in record.getMessage() and record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("body", "ending"),
+    [
+        (b"", "json parse error: unexpected end of JSON input (<empty>)"),
+        (b" ", "json parse error: unexpected end of JSON input (20)"),
+        (b'{"apiVersion":"a/b/c"}', 'unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c"})'),
+        (b"nope", "invalid character 'o' in literal null (expecting 'u') (6e6f7065)"),
+        (b"x" * 30, f"invalid character 'x' looking for beginning of value ({'78' * 30})"),
+        (b"x" * 31, f"invalid character 'x' looking for beginning of value ({'78' * 30} ...)"),
+        (b'{"a":"' + "é".encode() * 12 + b'"', f'unexpected end of JSON input ({{"a":"{"é" * 12} ...)'),
+        (b'{"a":1"' + "é".encode() * 12, 'after object key:value pair ({"a":1"' + "é" * 11 + "\ufffd ...)"),
+    ],
+)
+def test_the_first_thirty_bytes_of_a_body_that_is_no_object_are_shown(
+    local: InProcessClient, body: bytes, ending: str
+) -> None:
+    assert local.post(CLUSTERS, body).json["message"].endswith(ending)

@@ -7,6 +7,7 @@ import time
 import pytest
 import yaml
 
+from clusterregistry.apiserver.storage.cacher.cache import Cacher
 from tests.apiserver.api.clients import ADMIN_TOKEN, Client, Event, latest_version
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, PARTIAL, TABLE, cluster, path_of
@@ -69,8 +70,11 @@ def test_initial_events_can_be_left_out(client: Client, query: dict[str, str]) -
         assert watch.next()["object"]["metadata"]["name"] == "b"
 
 
-def test_initial_events_of_a_version_to_come_are_an_error_in_the_stream(local: InProcessClient) -> None:
+def test_initial_events_of_a_version_to_come_are_an_error_in_the_stream(
+    local: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As kube-apiserver does: what goes wrong once a watch is made is an event of it."""
+    monkeypatch.setattr(Cacher.wait_for, "__defaults__", (0.1,))
     with local.watch(CLUSTERS, resourceVersion="4000000000000", allowWatchBookmarks="true", **STREAMED) as watch:
         assert watch.status == 200
         (error,) = watch.rest()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.apiserver.storage.cacher.cache import Cacher
 from tests.apiserver.api.clients import Client, causes
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, cluster, names, path_of
@@ -82,7 +83,7 @@ def test_invalid_selectors_are_refused(client: Client) -> None:
     """Their grammar is tested with the parsers."""
     for selector in ("a b", "a=b=c", "a in (", "a>x", "-a", "()"):
         client.get(CLUSTERS, labelSelector=selector).refused(400, "BadRequest")
-    for selector in ("metadata.name", "metadata.uid=x", "spec.clusterID=x", "name=a", "a\\b=c"):
+    for selector in ("metadata.name", "metadata.uid=x", "spec.location.region=x", "name=a", "a\\b=c"):
         client.get(CLUSTERS, fieldSelector=selector).refused(400, "BadRequest")
 
 
@@ -204,7 +205,8 @@ def test_the_first_of_two_equal_parameters_counts(four: Client) -> None:
     assert names(four.get(CLUSTERS, labelSelector=["env=prod", "env=dev"]).expect(200)) == ["a"]
 
 
-def test_get_not_older_than_a_version(local: InProcessClient) -> None:
+def test_get_not_older_than_a_version(local: InProcessClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cacher.wait_for, "__defaults__", (0.1,))
     version = local.post(CLUSTERS, cluster("a")).expect(201)["metadata"]["resourceVersion"]
     assert local.get(path_of("a"), resourceVersion=version).expect(200)["metadata"]["name"] == "a"
     local.get(path_of("a"), resourceVersion="4000000000000").refused(504, "Timeout")

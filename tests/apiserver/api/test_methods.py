@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.api.clients import Client
+from tests.apiserver.api.clients import ADMIN_TOKEN, Client
+from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import BASE, CLUSTERS, cluster, names, path_of
+from tests.apiserver.server.programs import Program
 
 pytestmark = pytest.mark.wire
 
@@ -45,11 +47,21 @@ def test_a_slash_at_the_end_of_a_write(client: Client) -> None:
     assert names(client.get(CLUSTERS).expect(200)) == ["a"]
 
 
-@pytest.mark.parametrize("method", ["FOO", "BREW", "OPTIONS", "TRACE", "PROPFIND", "get", "X-Y"])
+@pytest.mark.parametrize("method", ["FOO", "BREW", "OPTIONS", "TRACE", "PROPFIND", "X-Y"])
 def test_an_unknown_method_is_not_allowed(client: Client, method: str) -> None:
     for path in (CLUSTERS, path_of("a"), path_of("a") + "/status"):
         client.request(method, path).refused(405, "MethodNotAllowed")
     assert names(client.get(CLUSTERS).expect(200)) == ["a"]
+
+
+def test_a_method_in_lower_case_is_unknown(local: InProcessClient, program: Program) -> None:
+    head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\r\n"
+    for path in (CLUSTERS, path_of("a"), path_of("a") + "/status"):
+        local.request("get", path).refused(405, "MethodNotAllowed")
+        with program.socket() as connection:  # a client library sends methods in upper case
+            connection.sendall(f"get {path} {head}".encode())
+            answer = connection.recv(65536)
+            assert (answer.startswith(b"HTTP/1.1 405 "), b'"reason":"MethodNotAllowed"' in answer) == (True, True)
 
 
 @pytest.mark.parametrize(("method", "verb"), [("POST", "create"), ("DELETE", "delete")])

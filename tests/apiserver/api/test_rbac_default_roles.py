@@ -44,6 +44,7 @@ def test_a_new_registry_has_the_default_roles(start: Start) -> None:
             "system:aggregate-to-edit",
             "system:aggregate-to-view",
             "system:basic-user",
+            "system:certificates.k8s.io:kube-apiserver-client-approver",
             "system:discovery",
             "system:monitoring",
             "system:public-info-viewer",

@@ -192,7 +192,7 @@ def test_what_is_lost_is_in_the_metrics() -> None:
     counts = Counts()
     counts.dropped, counts.lost, counts.events, counts.failed_writes = 2, 1, 9, 4
     counts.levels[1] = 5
-    text = Measures(RequestMetrics(()), program="test", audit=counts, objects={}, watches=lambda: 0).rendered().decode()
+    text = Measures(RequestMetrics({}), program="test", audit=counts, objects={}, watches=lambda: 0).rendered().decode()
     shown = {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)

@@ -38,10 +38,9 @@ def eventually(happened: Callable[[], Any]) -> None:
 
 def test_sixteen_writers_at_once_are_all_in_the_log(tmp_path: Path) -> None:
     with Program(tmp_path, *trails.flags(tmp_path, QUIET, METADATA)) as program:
-        trust = program.trust()
 
         def write(writer: int) -> list[str]:
-            with program.client(trust) as client:
+            with program.client() as client:
                 made = [client.post(CLUSTERS, cluster(f"c-{writer}-{number}")) for number in range(WRITES)]
             assert {answer.status for answer in made} == {201}
             return [answer.header("audit-id") or "" for answer in made]

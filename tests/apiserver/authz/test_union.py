@@ -22,7 +22,7 @@ from clusterregistry.apiserver.authz.interface import (
 from clusterregistry.apiserver.authz.modes import AlwaysAllow, AlwaysDeny, PrivilegedGroups
 from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
-from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, policy_of
+from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, bound_in, policy_of
 
 JANE = authenticated(name="jane")
 LIST = asking(JANE, "list")
@@ -96,7 +96,7 @@ def test_rules_of_several_are_joined() -> None:
 
 def test_rules_are_incomplete_if_those_of_one_are_not_known_or_incomplete() -> None:
     class Incomplete(Fixed):
-        def rules_of(self, user: object) -> UserRules:  # noqa: ARG002
+        def rules_of(self, user: object, *, namespace: str = "") -> UserRules:  # noqa: ARG002
             return UserRules(incomplete=True)
 
     assert Union([named("a"), Union([Fixed()])]).rules_of(JANE).incomplete
@@ -107,6 +107,23 @@ def test_rules_are_incomplete_if_those_of_one_are_not_known_or_incomplete() -> N
 def test_names_of_several_are_joined() -> None:
     nested = Union([AlwaysDeny(), named("b", "c")])
     assert names_in(Union([PrivilegedGroups(MASTERS), named("a", "b"), nested])) == set("abc")
+
+
+def test_names_and_rules_in_namespaces_are_joined() -> None:
+    def local(namespace: str) -> RBACAuthorizer:
+        rules = [a_rule("get", names=["a"]), a_rule("list")]
+        return RBACAuthorizer(
+            policy_of({f"{namespace}/r": rules}, {f"{namespace}/b": bound_in(namespace, "Role r", "User jane")})
+        )
+
+    union = Union([local("n"), local("m")])
+    everywhere = union.names_of(JANE, verb="get", group=GROUP, resource="things", namespace=None)
+    assert everywhere == {"n/a", "m/a"}
+    assert union.names_of(JANE, verb="get", group=GROUP, resource="things", namespace="n") == {"n/a"}
+    assert union.namespaces_of(JANE, verb="list", group=GROUP, resource="things") == {"n", "m"}
+    assert (union.changed_at(JANE), union.changed_at(JANE, in_namespaces=True)) == (0, 2)
+    assert (union.granted_at(JANE), union.granted_at(JANE, namespace="m")) == (0, 2)
+    assert len(union.rules_of(JANE, namespace="m").resource_rules) == 2
 
 
 def test_names_after_an_authorizer_that_may_deny_do_not_count() -> None:

@@ -19,7 +19,7 @@ from clusterregistry.apiserver.authz.interface import (
 from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.visible_names import Visibility
-from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, policy_of
+from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, bound_in, policy_of
 from tests.apiserver.authz.test_union import Fixed
 
 JANE = authenticated(name="jane")
@@ -122,8 +122,83 @@ async def test_without_a_name_lister_it_is_all_or_nothing() -> None:
     await lister.caught_up(7)
     lister.on_change(lambda: None)()
     assert lister.names_of(JANE, verb="get", group=GROUP, resource="things") == frozenset()
+    assert lister.namespaces_of(JANE, verb="get", group=GROUP, resource="things") == frozenset()
     for decision, names in ((ALLOW, None), (NO_OPINION, frozenset[str]())):
         visible = Visibility(
             Fixed(decision), lister, attributes=asking(JANE, "list"), allowed=decision.allowed, filtered=True
         )
         assert (visible.names(), visible.changed_at, visible.granted_at) == (names, 0, 0)
+
+
+def in_namespaces(policy: Policy, verb: str = "list", *, namespace: str = "", name: str = "") -> Visibility:
+    rbac = RBACAuthorizer(policy)
+    attributes = asking(JANE, verb, namespace=namespace, name=name)
+    return Visibility(rbac, rbac, attributes=attributes, allowed=False, filtered=True, namespaced=True)
+
+
+def a_policy_in_namespaces() -> Policy:
+    return policy_of(
+        {"n/r": [a_rule("get", names=["a"])], "whole": [a_rule("get list")], "any": [a_rule("get", names=["x"])]},
+        {"n/b": bound_in("n", "Role r", "User jane"), "m/b": bound_in("m", "whole", "User jane")},
+    )
+
+
+def test_a_list_of_one_namespace_shows_what_is_named_there() -> None:
+    policy = a_policy_in_namespaces()
+    assert in_namespaces(policy, namespace="n").names() == frozenset({"n/a"})
+    assert in_namespaces(policy, namespace="m").names() is None
+    assert in_namespaces(policy, namespace="m", verb="watch").names() == frozenset()
+    assert in_namespaces(policy, namespace="o").names() == frozenset()
+
+
+def test_a_list_of_all_namespaces_shows_named_objects_and_namespaces_that_may_be_listed() -> None:
+    policy = a_policy_in_namespaces()
+    assert in_namespaces(policy).names() == frozenset({"n/a", "m/"})
+    assert in_namespaces(policy, verb="watch").names() == frozenset({"n/a"})
+    policy.set_binding("b", bound("any", "User jane"), revision=8)
+    assert in_namespaces(policy).names() == frozenset({"x", "n/a", "m/"})
+
+
+def test_whole_namespaces_alone_open_no_list_of_all() -> None:
+    """As in kube-apiserver, which refuses it."""
+    policy = a_policy_in_namespaces()
+    policy.remove_binding("n/b", revision=9)
+    visible = in_namespaces(policy)
+    assert visible.names() == frozenset()
+    assert not visible.shows_some()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "shows"),
+    [
+        ("", "", True),
+        ("", "a", True),
+        ("", "b", False),
+        ("n", "", True),
+        ("n", "a", True),
+        ("n", "b", False),
+        ("o", "", False),
+        ("o", "a", False),
+    ],
+)
+def test_whether_a_request_shows_something(namespace: str, name: str, *, shows: bool) -> None:
+    assert in_namespaces(a_policy_in_namespaces(), namespace=namespace, name=name).shows_some() is shows
+
+
+def test_rights_of_a_root_scoped_resource_do_not_change_with_those_in_namespaces() -> None:
+    policy = a_policy()
+    policy.set_binding("n/b", bound_in("n", "r", "User jane"), revision=9)
+    root = seen_by(modes.in_order([modes.RBAC], policy))
+    assert (root.names(), root.changed_at, root.granted_at) == (frozenset("ab"), 2, 2)
+    assert [root.shows_some(), in_namespaces(policy, name="a").shows_some()] == [True, True]
+    local = in_namespaces(policy, namespace="n")
+    assert (local.changed_at, local.granted_at) == (9, 9)
+    everywhere = in_namespaces(policy)
+    assert (everywhere.changed_at, everywhere.granted_at) == (9, 2)
+
+
+@pytest.mark.parametrize("name", ["a", "zz"])
+def test_a_root_scoped_object_is_shown_by_its_name(name: str) -> None:
+    rbac = RBACAuthorizer(a_policy())
+    visible = Visibility(rbac, rbac, attributes=asking(JANE, "list", name=name), allowed=False, filtered=True)
+    assert visible.shows_some() is (name == "a")

@@ -7,7 +7,7 @@ from typing import cast
 from clusterregistry.apimachinery.schema.schemas import Array, Boolean, Integer, IntOrString, Map, Object, String
 from clusterregistry.apiserver.discovery.endpoints import Discovery
 from clusterregistry.apiserver.discovery.operations import Served
-from clusterregistry.apiserver.registry.resource import Resource, Version
+from clusterregistry.apiserver.registry.resource import Resource, Subresource, Version
 from clusterregistry.apiserver.registry.strategy import Strategy
 
 GROUP = "shop.example.com"
@@ -64,7 +64,7 @@ WIDGETS = Resource(
     ],
     storage_version="v1beta1",
     strategy=STRATEGY,
-    status_strategy=STRATEGY,
+    subresources={"status": Subresource(strategy=STRATEGY)},
     short_names=["wd"],
     categories=["all"],
 )
@@ -88,6 +88,24 @@ CARS = Resource(
     storage_version="v2",
     strategy=STRATEGY,
 )
+
+NOTES = Resource(
+    group="",
+    kind="Note",
+    plural="notes",
+    singular="note",
+    versions=[
+        Version(name="v1", schema=Object(fields={"text": String()}), columns=[]),
+        Version(name="v1", group="notes.example.org", schema=Object(fields={"text": String()}), columns=[]),
+    ],
+    storage_version="v1",
+    strategy=STRATEGY,
+    subresources={"status": Subresource(strategy=STRATEGY, verbs=("update",))},
+    verbs=("get", "list", "create", "watch"),
+    namespaced=True,
+    native=True,
+)
+"""A namespaced kind of the core group and of another one."""
 
 RESOURCES = (WIDGETS, PRICES, CARS)
 

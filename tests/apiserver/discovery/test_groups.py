@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from clusterregistry.apiserver.discovery import documents, groups
-from tests.apiserver.discovery.examples import CARS, GROUP, PRICES, RESOURCES, WIDGETS
+from tests.apiserver.discovery.examples import CARS, GROUP, NOTES, PRICES, RESOURCES, WIDGETS
 
 
 def test_api_announces_the_core_version_so_that_kubectl_knows_the_kind_list() -> None:
@@ -21,7 +21,8 @@ def test_api_announces_the_core_version_so_that_kubectl_knows_the_kind_list() ->
 
 
 def test_the_core_group_has_the_kind_list_and_no_verb_for_it() -> None:
-    listed = groups.core_resource_list()
+    listed = groups.api_resource_list(RESOURCES, group="", version="v1")
+    assert listed is not None
     assert (listed["kind"], listed["groupVersion"]) == ("APIResourceList", "v1")
     assert [(entry["name"], entry["kind"], entry["verbs"]) for entry in listed["resources"]] == [("lists", "List", [])]
 
@@ -135,7 +136,7 @@ def test_watch_can_be_left_out() -> None:
 
 
 def test_the_aggregated_core_group_has_the_kind_list_and_no_verb_for_it() -> None:
-    assert groups.aggregated_core("v2beta1") == {
+    assert groups.aggregated_core(RESOURCES, "v2beta1") == {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2beta1",
         "metadata": {},
@@ -190,3 +191,26 @@ def test_the_document_names_its_form_and_is_tagged_with_its_digest() -> None:
 )
 def test_the_accept_header_decides_on_the_form(accept: str, version: str | None) -> None:
     assert documents.aggregated_version(accept, groups.AGGREGATED_VERSIONS) == version
+
+
+def test_a_namespaced_kind_of_the_core_group_and_of_another_one_is_announced_in_both() -> None:
+    resources = (*RESOURCES, NOTES)
+    core = groups.api_resource_list(resources, group="", version="v1")
+    named = groups.api_resource_list(resources, group="notes.example.org", version="v1")
+    assert core is not None
+    assert named is not None
+    assert [(entry["name"], entry["namespaced"]) for entry in core["resources"]] == [
+        ("notes", True),
+        ("notes/status", True),
+    ]
+    assert core["resources"] == named["resources"]
+    assert groups.api_group(resources, "") is None
+    assert "notes.example.org" in [group["name"] for group in groups.api_group_list(resources)["groups"]]
+
+
+def test_the_aggregated_core_group_has_its_kinds_with_their_scope() -> None:
+    listed = groups.aggregated_core((*RESOURCES, NOTES), "v2")
+    (version,) = listed["items"][0]["versions"]
+    assert [(entry["resource"], entry["scope"], entry["responseKind"]["group"]) for entry in version["resources"]] == [
+        ("notes", "Namespaced", "")
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ import pytest
 from clusterregistry.apiserver.discovery.documents import Answer, Document
 from clusterregistry.apiserver.discovery.openapi_v3 import OpenAPIV3
 from clusterregistry.apiserver.discovery.operations import Served
-from tests.apiserver.discovery.examples import RESOURCES
+from tests.apiserver.discovery.examples import CARS, RESOURCES
+from tests.apiserver.discovery.examples import WIDGETS as WIDGETS_RESOURCE
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WIDGETS = "/apis/shop.example.com/v1/widgets"
@@ -64,15 +66,21 @@ def test_the_index_names_every_document_with_its_hash(openapi: OpenAPIV3) -> Non
     assert set(paths) == {
         "api",
         "apis",
-        "apis/cars.example.org",
         "apis/cars.example.org/v2",
-        "apis/shop.example.com",
         "apis/shop.example.com/v1",
         "apis/shop.example.com/v1beta1",
         "version",
     }
     digest = hashlib.sha512(document(openapi).body).hexdigest().upper()
     assert paths[NAME] == {"serverRelativeURL": f"/openapi/v3/{NAME}?hash={digest}"}
+
+
+def test_discovery_itself_is_described_for_native_groups_only_as_kube_apiserver_does() -> None:
+    native = dataclasses.replace(CARS, native=True)
+    openapi = OpenAPIV3(Served(resources=[WIDGETS_RESOURCE, native]), title="Shop", version="v1")
+    assert "/apis/shop.example.com/v1/" not in content(openapi)["paths"]
+    assert "/apis/cars.example.org/v2/" in content(openapi, "apis/cars.example.org/v2")["paths"]
+    assert "apis/cars.example.org" in all_names(openapi)
 
 
 def test_the_index_is_sent_as_text_as_kube_apiserver_does(openapi: OpenAPIV3) -> None:
@@ -247,8 +255,7 @@ def test_another_tag_is_answered_in_full(openapi: OpenAPIV3) -> None:
     assert answered(openapi, if_none_match='"other"').status == 200
 
 
-def test_an_unknown_document_is_none_and_other_than_json_not_acceptable(openapi: OpenAPIV3) -> None:
+def test_an_unknown_document_is_none_and_another_encoding_not_acceptable(openapi: OpenAPIV3) -> None:
     assert openapi.answer("apis/nope/v1", now=NOW) is None
-    protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
-    assert answered(openapi, accept=protobuf).status == 406
-    assert answered(openapi, accept=f"{protobuf},application/json").status == 200
+    assert answered(openapi, accept="text/html").status == 406
+    assert answered(openapi, accept="text/html,application/json").status == 200

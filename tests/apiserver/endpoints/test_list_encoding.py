@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import time
 from typing import Any
 
@@ -17,15 +18,17 @@ from clusterregistry.apiserver.endpoints.encoding import list_response
 from clusterregistry.apiserver.endpoints.list_encoding import pretty_list, yaml_list
 from clusterregistry.apiserver.endpoints.negotiation import METADATA_LIST, TABLE, YAML, Representation
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
+from clusterregistry.apiserver.endpoints.table import Rows
 from clusterregistry.apiserver.registry.list import Listed
 from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
+from clusterregistry.apiserver.registry.resource import Column
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import labels_of, presented, to_stored
 from clusterregistry.registry.cluster import cluster_resource
 from tests.apimachinery.codecs.memory import little_memory
 
 STORED = cluster_resource("off")
-OTHER_VERSION = dataclasses.replace(STORED.versions[0], name="v2")
+OTHER_VERSION = dataclasses.replace(STORED.stored_as, name="v2")
 PLAIN = Representation()
 FORMS = [
     (PLAIN, ""),
@@ -38,7 +41,7 @@ FORMS = [
 
 def scope(*, stored: bool = True) -> RequestScope:
     """All that lists need of one."""
-    version = STORED.versions[0] if stored else OTHER_VERSION
+    version = STORED.stored_as if stored else OTHER_VERSION
     unused: Any = None
     return RequestScope(
         resource=STORED, version=version, structural=unused, store=unused, broadcaster=unused, field_managers={}
@@ -142,7 +145,7 @@ async def test_cells_behind_the_age_are_in_their_rows(count: int, include: str, 
 async def test_a_table_keeps_its_size_while_another_version_is_listed() -> None:
     """The rows that are kept with objects are those of the last version that somebody asked for."""
     found, table = clusters(600), Representation(kind=TABLE, version="v1")
-    other = dataclasses.replace(STORED.versions[0], name="v2", columns=STORED.versions[0].columns[:2])
+    other = dataclasses.replace(STORED.stored_as, name="v2", columns=STORED.stored_as.columns[:2])
     body = b"".join((await list_response(scope(), Listed(found, 9), table)).body)
     answer = await list_response(scope(), Listed(found, 9), table)
     between = await list_response(dataclasses.replace(scope(), version=other), Listed(found, 9), table)
@@ -150,6 +153,55 @@ async def test_a_table_keeps_its_size_while_another_version_is_listed() -> None:
         assert each.length == len(b"".join(each.body))
     assert {len(row["cells"]) for row in orjson.loads(b"".join(between.body))["rows"]} == {2}
     assert b"".join(answer.body) == body
+
+
+V1BETA1, _ = STORED.versions
+
+
+def observed(number: int, **status: str) -> KeyValue:
+    """The object of ``clusters``, with a status."""
+    obj = orjson.loads(cluster(number).value)
+    del obj["metadata"]["resourceVersion"]
+    return presented(KeyValue(f"/clusters/c{number}", to_stored({**obj, "status": status}), 7))
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+async def test_a_table_with_two_ages_shows_both_whichever_is_missing(include: str) -> None:
+    seen = "2021-06-01T00:00:00Z"
+    found = [observed(1, observedAt=seen), observed(2), observed(0, observedAt="some day"), observed(3, state="Ready")]
+    beta = dataclasses.replace(scope(), version=V1BETA1)
+    for _ in range(2):  # made, and kept
+        answer = await list_response(beta, Listed(found, 9), Representation(kind=TABLE, version="v1"), include=include)
+        body = b"".join(answer.body)
+        assert answer.length == len(body)
+        cells = [row["cells"] for row in orjson.loads(body)["rows"]]
+        assert [len(each) for each in cells] == [7] * 4
+        ages = [each[5:] for each in cells]
+        assert [each[0] is None for each in ages] == [False, True, False, True]
+        assert ages[0][0] < ages[0][1] or ages[0][0].endswith("d")
+        assert ages[2] == ["<unknown>", "<unknown>"]
+        assert cells[3][1] == "Ready"
+
+
+async def test_ages_at_any_place_are_filled_in() -> None:
+    """Wherever ages stand among the columns, and whichever have no value."""
+    now = time.time()
+    for places in itertools.chain.from_iterable(itertools.combinations(range(4), size) for size in range(5)):
+        for present in itertools.product([True, False], repeat=len(places)):
+            given = dict(zip(places, present, strict=True))
+            values = ["2020-01-01T00:00:00Z" if given.get(at) else None if at in given else at for at in range(4)]
+            columns = [
+                Column(name="x", type="string", description="", cell=lambda _, value=value: value, is_age=at in given)  # type: ignore[misc]
+                for at, value in enumerate(values)
+            ]
+            version = dataclasses.replace(STORED.stored_as, columns=columns)
+            rows = Rows(dataclasses.replace(scope(), version=version), include="None", version="v1", now=now)
+            kv = cluster(1)
+            size = rows.measure([kv])
+            row = rows.join([kv], 0, 1).removeprefix(b",")
+            assert size == len(row)
+            shown = orjson.loads(row)["cells"]
+            assert [type(each) for each in shown] == [str if given.get(at) else type(values[at]) for at in range(4)]
 
 
 async def test_labels_that_were_read_stay_with_the_row_of_their_object() -> None:

@@ -66,12 +66,21 @@ def test_the_core_group_has_no_name() -> None:
 
 def test_a_namespace() -> None:
     info = parse("GET", f"{GROUP}/namespaces/n/things/a", b"")
-    assert (info.namespace, info.resource, info.name) == ("n", "things", "a")
+    assert (info.namespace, info.path_namespace, info.resource, info.name) == ("n", "n", "things", "a")
+    assert info.key == "n/a"
+    assert parse("GET", f"{GROUP}/watch/namespaces/n/things/a", b"").key == "n/a"
 
 
-def test_a_namespace_is_a_resource_of_its_own() -> None:
-    info = parse("GET", "/api/v1/namespaces/n", b"")
-    assert (info.resource, info.name) == ("namespaces", "n")
+@pytest.mark.parametrize("subresource", ["", "status", "finalize"])
+def test_a_namespace_is_a_resource_of_its_own_and_is_authorized_within_itself(subresource: str) -> None:
+    info = parse("GET", f"/api/v1/namespaces/n/{subresource}", b"")
+    assert (info.resource, info.name, info.subresource) == ("namespaces", "n", subresource)
+    assert (info.namespace, info.path_namespace, info.key) == ("n", "", "n")
+
+
+def test_the_collection_of_namespaces_is_within_none() -> None:
+    info = parse("GET", "/api/v1/namespaces", b"")
+    assert (info.verb, info.resource, info.namespace) == ("list", "namespaces", "")
 
 
 @pytest.mark.parametrize(

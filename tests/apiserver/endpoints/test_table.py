@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusterregistry.apiserver.endpoints.table import NONE, Ages, human_duration, rounded, seconds_of
+from clusterregistry.apimachinery.meta.duration import human_duration
+from clusterregistry.apiserver.endpoints.table import NONE, Ages, rounded, seconds_of
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 

@@ -17,7 +17,7 @@ from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import authorization
 from clusterregistry.apiserver.http.response import Answer, resolve, text_response
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING
-from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, policy_of
+from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, bound_in, policy_of
 from tests.apiserver.server.requests import BareRequest
 
 THINGS = f"/apis/{GROUP}/v1/things"
@@ -37,9 +37,9 @@ class SaysLater(Says):
         return self.decision
 
 
-async def passed(authorizer: Authorizer, query: str = "", **more: Any) -> Request:
+async def passed(authorizer: Authorizer, query: str = "", path: str = THINGS, **more: Any) -> Request:
     """The request after the filter. Raises what the filter raises."""
-    request = BareRequest(target=f"{THINGS}?{query}")
+    request = BareRequest(target=f"{path}?{query}")
     request.user = authenticated(name="jane")
 
     async def inner(_: Request) -> Answer:
@@ -96,3 +96,39 @@ async def test_an_authorizer_without_names_filters_nothing(says: type[Says]) -> 
     await refused(says(NO_OPINION))
     request = await passed(says(ALLOW), query="watch=true")
     assert request.visible.names() is None
+
+
+def rights_in(namespace: str) -> RBACAuthorizer:
+    rules = [a_rule("get", names=["a"]), a_rule("get", "namespaces", group="", names=["a"])]
+    return RBACAuthorizer(policy_of({"r": rules}, {f"{namespace}/b": bound_in(namespace, "r", "User jane")}))
+
+
+NAMESPACED = frozenset({(GROUP, "things")})
+IN_N, IN_M = f"/apis/{GROUP}/v1/namespaces/n/things", f"/apis/{GROUP}/v1/namespaces/m/things"
+
+
+@pytest.mark.parametrize("query", ["", "watch=true", "fieldSelector=metadata.name%3Da"])
+@pytest.mark.parametrize("path", [THINGS, IN_N])
+async def test_objects_that_are_named_in_a_namespace_are_shown(path: str, query: str) -> None:
+    request = await passed(rights_in("n"), query, path=path, namespaced=NAMESPACED)
+    assert request.visible.names() == frozenset({"n/a"})
+
+
+@pytest.mark.parametrize("query", ["", "watch=true", "fieldSelector=metadata.name%3Da"])
+async def test_a_namespace_without_rights_stays_closed(query: str) -> None:
+    await refused(rights_in("n"), query, path=IN_M, namespaced=NAMESPACED)
+    await refused(rights_in("n"), "fieldSelector=metadata.name%3Db", namespaced=NAMESPACED)
+
+
+@pytest.mark.parametrize("path", [THINGS, IN_N])
+async def test_rights_in_a_namespace_show_nothing_of_a_root_scoped_resource(path: str) -> None:
+    await refused(rights_in("n"), path=path)
+    await refused(names_and(Says(NO_OPINION)), path=IN_N)
+
+
+async def test_a_namespace_is_watched_by_its_name() -> None:
+    policy = policy_of({"r": [a_rule("get", "namespaces", group="", names=["a"])]}, {"b": bound("r", "User jane")})
+    request = await passed(RBACAuthorizer(policy), path="/api/v1/watch/namespaces/a", namespaced=NAMESPACED)
+    assert request.visible.names() == frozenset({"a"})
+    await refused(RBACAuthorizer(policy), path="/api/v1/watch/namespaces/b", namespaced=NAMESPACED)
+    await refused(rights_in("a"), path="/api/v1/namespaces", namespaced=NAMESPACED)

@@ -74,6 +74,7 @@ def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -
         authenticator=nothing,
         authorizer=nothing,
         filtered_lists=True,
+        namespaced=frozenset(),
         request_metrics=nothing,
         reading=None,
         writing=None,

@@ -32,7 +32,7 @@ class Server:
 
     def __init__(self, *, patience: float = 60.0, limit: int = 1) -> None:
         self.gate = Gate()
-        self.metrics = RequestMetrics(())
+        self.metrics = RequestMetrics({})
         wrap = in_flight.filter_for(
             reading=FairQueue(limit, patience=patience),
             writing=FairQueue(limit, patience=patience),
@@ -80,7 +80,7 @@ async def test_a_slot_is_released_after_an_error() -> None:
         raise errors.bad_request("no")
 
     slots = FairQueue(1)
-    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(fail)
+    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics({}))(fail)
     for _ in range(3):
         with pytest.raises(errors.APIError, match="no"):
             await resolve(handle(request_by(ANN)))
@@ -95,7 +95,7 @@ def test_a_slot_is_released_with_a_response_that_is_known_at_once() -> None:
             raise errors.bad_request("no")
         return text_response("here")
 
-    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(answer_or_fail)
+    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics({}))(answer_or_fail)
     for _ in range(3):
         assert isinstance(handle(request_by(ANN)), Response)
         with pytest.raises(errors.APIError, match="no"):
@@ -132,7 +132,7 @@ async def test_a_watch_has_a_slot_only_until_its_stream_begins() -> None:
         return StreamResponse(200, b"text/plain", stream)
 
     slots = FairQueue(1)
-    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics(()))(watch)
+    handle = in_flight.filter_for(reading=slots, writing=None, metrics=RequestMetrics({}))(watch)
     await resolve(handle(request_by(ANN)))
     assert slots.try_acquire()
 
@@ -141,7 +141,7 @@ async def test_without_limits_no_request_needs_a_slot() -> None:
     async def answer(_: Request) -> Answer:
         return text_response("here")
 
-    handle = in_flight.filter_for(reading=None, writing=None, metrics=RequestMetrics(()))(answer)
+    handle = in_flight.filter_for(reading=None, writing=None, metrics=RequestMetrics({}))(answer)
     assert (await resolve(handle(request_by(ANN, "POST")))).status == 200
 
 

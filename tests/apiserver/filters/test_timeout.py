@@ -37,7 +37,7 @@ async def at_once(_: Request) -> Answer:
 async def test_a_client_may_ask_for_less_time(method: str, query: str) -> None:
     with pytest.raises(errors.APIError) as refused:
         await resolve(timeout.filter_for(LONG)(never)(request(method, query)))
-    assert (refused.value.code, refused.value.retry_after) == (504, 1)
+    assert (refused.value.code, refused.value.retry_after) == (504, None)
     assert refused.value.status["message"] == "Timeout: request did not complete within the allotted timeout"
 
 

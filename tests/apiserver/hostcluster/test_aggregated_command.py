@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import Any
 import pytest
 
 import clusterregistry
+from clusterregistry.client.errors import DisconnectedError, TLSError
+from clusterregistry.client.rest_config import RestConfig
 from tests.apiserver.hostcluster.hosts import Host
 from tests.remote_servers import Authority
-from tools import https
+from tools import exchanges
 from tools.ports import free_port
 from tools.processes import Process, wait_for
 
@@ -47,17 +48,14 @@ class World:
         self.process = Process(command, log=directory / "log", environ={"PYTHONPATH": str(_SOURCES)})
 
     def call(self, path: str, *, proxy: Authority | None = None, **headers: str) -> tuple[int, Any]:
-        trust = ssl.create_default_context(cafile=self.data / "ca.crt")
-        if proxy:
-            trust.load_cert_chain(*proxy.client(PROXY))
-        answer = https.Server(f"https://127.0.0.1:{self.port}", trust).call("GET", path, **headers)
-        return answer.status, answer.body
+        answer = exchanges.send(self.access(*(proxy.client(PROXY) if proxy else ())), "GET", path, **headers)
+        return answer.status, exchanges.decoded(answer)
+
+    def access(self, *identity: Path) -> RestConfig:
+        return exchanges.access(f"https://127.0.0.1:{self.port}", ca_file=self.data / "ca.crt", identity=identity)
 
     def is_ready(self) -> bool:
-        try:
-            return self.call("/readyz")[0] == 200
-        except OSError:
-            return False
+        return exchanges.is_ok(self.access(), "/readyz")
 
 
 @pytest.fixture
@@ -76,7 +74,7 @@ def as_jane(world: World, authority: Authority) -> int:
     """The status that a front proxy gets for jane; 0 without a connection."""
     try:
         return world.call(CLUSTERS, proxy=authority, x_remote_user="jane")[0]
-    except (ssl.SSLError, ConnectionError):
+    except (TLSError, DisconnectedError):
         return 0
 
 

@@ -100,7 +100,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         "--tls-min-version=VersionTLS10",
         "--secret-lint=maybe",
         f"--data-dir={tmp_path / 'file'}",
-        "--profiling",
+        "--authorization-always-allow",
         "--kubeconfig=x",
     ]
     text = "\n".join(problems(arguments, environ))
@@ -123,7 +123,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path, environ: dict[str, str])
         '"VersionTLS10" is not one of',
         '"maybe" is not one of',
         "file is not a directory",
-        "--profiling is not supported yet",
+        "--authorization-always-allow is not supported yet",
         "--kubeconfig: is only for `aggregated`",
     ):
         assert expected in text

@@ -6,12 +6,12 @@ import base64
 from pathlib import Path
 
 import pytest
-import yaml
 
 from clusterregistry.apimachinery.operator_error import CertificateError
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import ServerAuthorities, server_authorities
 from clusterregistry.apiserver.pki.provision import ProvisionResult
+from clusterregistry.client.kubeconfig import load_file
 from tests.apiserver.pki.own_certificates import own, self_signed, serving
 from tests.apiserver.pki.wants import layout_in, wanted
 from tests.apiserver.server.authorities import Holder, root
@@ -23,8 +23,7 @@ def signer(tmp_path: Path) -> Holder:
 
 
 def trusted_by(kubeconfig: Path) -> bytes:
-    document = yaml.safe_load(kubeconfig.read_bytes())
-    return base64.b64decode(document["clusters"][0]["cluster"]["certificate-authority-data"])
+    return base64.b64decode(load_file(kubeconfig).context().cluster["certificate-authority-data"])
 
 
 def test_the_root_at_the_end_of_the_file_is_the_authority(signer: Holder) -> None:

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -18,6 +17,7 @@ from clusterregistry.apiserver.authn.x509 import recognise
 from clusterregistry.apiserver.pki import provision
 from clusterregistry.apiserver.pki.own_certificate import OwnCertificate
 from clusterregistry.apiserver.pki.provision import ProvisionResult, serving_names
+from clusterregistry.client.kubeconfig import load_file
 from tests.apiserver.pki.own_certificates import own, self_signed
 from tests.apiserver.pki.wants import DAY, NOW, contents, layout_in, wanted
 
@@ -132,18 +132,12 @@ def test_the_administrator_is_a_master(tmp_path: Path) -> None:
 def test_the_kubeconfig_holds_all_that_kubectl_needs(tmp_path: Path) -> None:
     ensure(tmp_path)
     layout = layout_in(tmp_path)
-    document = yaml.safe_load(layout.kubeconfig.read_text())
-    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    context = load_file(layout.kubeconfig).context()
+    cluster, user = context.cluster, context.user
     assert cluster["server"] == "https://127.0.0.1:8443"
     assert base64.b64decode(cluster["certificate-authority-data"]) == layout.ca_certificate.read_bytes()
     assert base64.b64decode(user["client-certificate-data"]) == layout.admin_certificate.read_bytes()
     assert base64.b64decode(user["client-key-data"]) == layout.admin_key.read_bytes()
-    context = document["contexts"][0]
-    assert document["current-context"] == context["name"]
-    assert (context["context"]["cluster"], context["context"]["user"]) == (
-        document["clusters"][0]["name"],
-        document["users"][0]["name"],
-    )
 
 
 def test_several_first_starts_at_once_agree_on_one_authority(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,7 @@ from clusterregistry.apiserver.storage.object_bytes import (
     decoded_to_read,
     labels_of,
     metadata_of,
+    owner_references_of,
     presented,
     to_stored,
 )
@@ -107,6 +110,7 @@ GOOD = {
     "with unknown fields": with_metadata(zone="x", resources={"uid": "y"})[:-1] + b',"extra":{"metadata":{}}}',
     "with a key twice": to_stored(copy.deepcopy(CLUSTER))[:-1] + b',"kind":"Cluster"}',
     "with empty labels": with_metadata(labels={}),
+    "with the link of an old server": with_metadata(selfLink="/apis/somewhere"),
 }
 
 
@@ -120,6 +124,7 @@ def test_a_good_object_in_another_form_is_brought_into_ours(value: bytes) -> Non
     (metadata,) = metadata_of([kv])
     assert orjson.loads(metadata)["name"] == "a"
     assert labels_of(kv) == orjson.loads(metadata).get("labels", {})
+    assert owner_references_of(kv) == METADATA["ownerReferences"]
     assert "managedFields" not in decoded_to_read(kv)["metadata"]
 
 
@@ -207,3 +212,54 @@ def test_rules_that_came_later_than_the_object_do_not_count() -> None:
     """A schema may become stricter; what was stored before it did is still served, as by kube-apiserver."""
     long = "x" * 300
     assert decoded(read(changed(spec={"clusterID": long})))["spec"] == {"clusterID": long}
+
+
+def in_beta(**parts: Any) -> bytes:
+    return changed(apiVersion="clusterregistry.k8s.io/v1beta1", **parts)
+
+
+def test_an_object_is_decoded_by_its_own_version() -> None:
+    obj = decoded(read(in_beta(spec={"authInfo": {"providers": [{"type": "x"}]}, "location": {"region": "north"}})))
+    assert obj["apiVersion"] == "clusterregistry.k8s.io/v1alpha1"
+    assert obj["spec"] == {"authInfo": {"providers": [{"type": {"name": "x"}}]}}
+    assert obj["metadata"]["annotations"]["clusterregistry.k8s.io/location"] == '{"region":"north"}'
+
+
+def test_a_version_that_is_not_served_is_decoded_all_the_same() -> None:
+    beta, alpha = cluster_resource("off").versions
+    resource = dataclasses.replace(cluster_resource("off"), versions=(beta,), unserved=(alpha,))
+    value = to_stored(copy.deepcopy(CLUSTER))
+    kv = codec(resource).decode(stored(value, resource))
+    assert kv == presented(KeyValue(kv.key, value, 7))
+    only_old = dataclasses.replace(cluster_resource("off"), versions=(alpha,), unserved=(beta,))
+    kv = codec(only_old).decode(stored(in_beta(), only_old))
+    assert decoded(kv)["apiVersion"] == "clusterregistry.k8s.io/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (changed(apiVersion="clusterregistry.k8s.io/v2"), "a Cluster of clusterregistry.k8s.io/v2"),
+        (changed(apiVersion="rbac.authorization.k8s.io/v1"), "a Cluster of rbac"),
+        (changed(apiVersion=["clusterregistry.k8s.io/v1beta1"]), "it is not a Cluster of"),
+        (changed(apiVersion=None), "a Cluster of None"),
+        (in_beta(kind="Clusters"), "a Clusters of clusterregistry.k8s.io/v1beta1"),
+        (in_beta(spec={"location": {"region": 5}}), "spec.location.region"),
+        (in_beta(spec={"authInfo": {"providers": [{"type": {"name": "x"}}]}}), "spec.authInfo.providers[0].type"),
+    ],
+)
+def test_an_object_that_is_of_no_known_version_is_set_aside(value: bytes, reason: str) -> None:
+    with pytest.raises(CorruptObject, match=re.escape(reason)):
+        read(value)
+
+
+def test_an_object_is_encoded_in_any_version_and_comes_back() -> None:
+    resource = cluster_resource("off")
+    beta, _ = resource.versions
+    status = {"conditions": [{"type": "OK", "status": "True", "lastHeartbeatTime": "2024-01-02T03:04:05Z"}]}
+    kv = stored(to_stored({**copy.deepcopy(CLUSTER), "status": status}), resource)
+    value = codec(resource).encode(kv, beta)
+    assert orjson.loads(value)["apiVersion"] == "clusterregistry.k8s.io/v1beta1"
+    again = stored(value, resource)
+    assert codec(resource).encode(again, resource.stored_as) == kv.value
+    assert codec(resource).encode(again, beta) == value

@@ -39,13 +39,13 @@ def created(name: str, revision: int) -> Event:
 
 
 def test_only_what_is_visible_begins_and_changes() -> None:
-    view = VisibleSet(options())
+    view = VisibleSet(options(), prefix="/things/")
     assert [name_of(each) for each in view.begin([kv("a", 1), kv("b", 2)], names=frozenset("ac"))] == ["a"]
     assert shown(list(view.changes([created("c", 3), created("d", 4)]))) == [(ADDED, "c", 3)]
 
 
 def test_rights_that_are_gained_and_lost_are_events() -> None:
-    view = VisibleSet(options())
+    view = VisibleSet(options(), prefix="/things/")
     existing = [kv("a", 1), kv("b", 5), kv("c", 3)]
     view.begin(existing, names=frozenset("a"))
     changes = list(view.change_rights([], names=frozenset("bc"), existing=existing, seen=6, since=7))
@@ -53,7 +53,7 @@ def test_rights_that_are_gained_and_lost_are_events() -> None:
 
 
 def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
-    view = VisibleSet(options())
+    view = VisibleSet(options(), prefix="/things/")
     view.begin([kv("a", 1)], names=frozenset())
     newer = kv("a", 8)
     event = Event("/things/a", 8, newer, kv("a", 1))
@@ -63,7 +63,7 @@ def test_what_is_new_to_the_client_and_changes_is_added_once() -> None:
 
 def test_all_that_a_change_of_rights_shows_comes_before_what_happened_since() -> None:
     """A client that is cut off after the change and resumes from there counts as knowing what existed then."""
-    view = VisibleSet(options())
+    view = VisibleSet(options(), prefix="/things/")
     old = [kv("a", 1), kv("b", 2), kv("c", 3)]
     view.begin(old, names=frozenset("a"))
     cleaned, changed = kv("c", 7), [kv("a", 9), kv("b", 10)]
@@ -76,7 +76,7 @@ def test_all_that_a_change_of_rights_shows_comes_before_what_happened_since() ->
 
 
 def test_rights_and_selectors_both_count() -> None:
-    view = VisibleSet(options("x=1"))
+    view = VisibleSet(options("x=1"), prefix="/things/")
     existing = [kv("a", 1), kv("b", 2, label="0")]
     view.begin(existing, names=frozenset("ab"))
     relabelled = Event("/things/a", 3, kv("a", 3, label="0"), kv("a", 1))
@@ -170,7 +170,7 @@ def pending_changes(history: History, view: VisibleSet, *, seen: int) -> list[Ch
 
 @given(STEPS, st.sampled_from(["", "x=1"]))
 def test_the_client_always_comes_to_know_what_it_may_see(steps: list[Step], selector: str) -> None:
-    history, view, client = History(), VisibleSet(options(selector)), Client()
+    history, view, client = History(), VisibleSet(options(selector), prefix="/things/"), Client()
     view.begin([], names=frozenset())
     seen = 0
     for kind, what in [*steps, ("send", None)]:
@@ -186,7 +186,7 @@ def test_the_client_always_comes_to_know_what_it_may_see(steps: list[Step], sele
 @given(STEPS, st.sampled_from(["", "x=1"]), st.integers(0, 10))
 def test_a_client_that_is_cut_off_can_resume_or_has_to_list_again(steps: list[Step], selector: str, cut: int) -> None:
     """Wherever it is cut off: by its revision it has missed no change of rights, or is older than the last one."""
-    history, view, client = History(), VisibleSet(options(selector)), Client()
+    history, view, client = History(), VisibleSet(options(selector), prefix="/things/"), Client()
     view.begin([], names=frozenset())
     middle = len(steps) // 2
     for kind, what in steps[:middle]:
@@ -203,7 +203,7 @@ def test_a_client_that_is_cut_off_can_resume_or_has_to_list_again(steps: list[St
         client.receive(change)
     if client.revision < history.changed_at:
         return
-    resumed = VisibleSet(options(selector))
+    resumed = VisibleSet(options(selector), prefix="/things/")
     resumed.begin(history.states[client.revision].values(), names=history.names)
     for change in resumed.changes([event for event in later if event.revision > client.revision]):
         client.receive(change)

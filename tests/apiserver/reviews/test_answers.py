@@ -116,8 +116,9 @@ class Listing:
     def __init__(self, rules: UserRules) -> None:
         self._rules = rules
 
-    def rules_of(self, user: User) -> UserRules:
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:
         assert user == JANE
+        self.namespace = namespace
         return self._rules
 
 
@@ -129,7 +130,8 @@ def test_the_rules_of_a_user() -> None:
         ),
         path_rules=(PathRule(verbs=("get",), non_resource_urls=("/x",)),),
     )
-    assert ask(SelfSubjectRulesReviews(Listing(rules)), {"namespace": "default"}) == {
+    listing = Listing(rules)
+    assert ask(SelfSubjectRulesReviews(listing), {"namespace": "default"}) == {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": "authorization.k8s.io/v1",
         "metadata": {},
@@ -143,9 +145,10 @@ def test_the_rules_of_a_user() -> None:
             "incomplete": False,
         },
     }
+    assert listing.namespace == "default"
 
 
-@pytest.mark.parametrize(("problems", "told"), [(("a",), "a"), (("a", "b"), "[a, b]")])
+@pytest.mark.parametrize(("problems", "told"), [(("a",), "a"), (("a", "b"), "[a, b]"), (("a", "a"), "a")])
 def test_a_list_of_rules_reports_what_is_missing(problems: tuple[str, ...], told: str) -> None:
     review = SelfSubjectRulesReviews(Listing(UserRules(incomplete=True, problems=problems)))
     assert ask(review, {"namespace": "x"})["status"] == {

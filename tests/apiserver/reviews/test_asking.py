@@ -17,6 +17,7 @@ from tests.apiserver.api.in_process import InProcess, InProcessClient
 
 AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
 ACCESS = f"{AUTHORIZATION}/selfsubjectaccessreviews"
+IN_NAMESPACE = f"{AUTHORIZATION}/namespaces/n/localsubjectaccessreviews"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 MAY_I = {
     "apiVersion": "authorization.k8s.io/v1",
@@ -85,6 +86,15 @@ def test_a_question_has_no_metadata(local: InProcessClient, metadata: dict[str, 
     assert (cause["field"], cause["message"].endswith(": must be empty")) == ("metadata", True)
 
 
+@pytest.mark.parametrize("metadata", [{"name": "x"}, {"labels": {"a": "b"}}, {"finalizers": ["x/y"]}])
+def test_a_question_in_a_namespace_has_no_other_metadata(local: InProcessClient, metadata: dict[str, Any]) -> None:
+    spec = {"user": "u", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "n"}}
+    refused = local.post(IN_NAMESPACE, {"metadata": metadata, "spec": spec}).refused(422, "Invalid")
+    [cause] = refused["details"]["causes"]
+    assert cause["field"] == "metadata"
+    assert cause["message"].endswith(": must be empty except for namespace")
+
+
 def test_there_is_no_table_of_a_question(local: InProcessClient) -> None:
     as_table = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
     local.post(ACCESS, MAY_I, headers=as_table).refused(406, "NotAcceptable")
@@ -104,7 +114,7 @@ def test_a_person_gets_an_indented_answer(local: InProcessClient) -> None:
 def test_self_subject_review(client: Client) -> None:
     answer = client.post(f"{AUTHENTICATION}/selfsubjectreviews", {}).expect(201)
     assert answer["status"] == {
-        "userInfo": {"username": "admin", "uid": "uid-admin", "groups": ["system:masters", "system:authenticated"]}
+        "userInfo": {"username": "admin", "uid": "uid1", "groups": ["system:masters", "system:authenticated"]}
     }
 
 
@@ -134,7 +144,15 @@ def test_a_question_needs_the_right_to_create_it(local: InProcessClient, resourc
     ("path", "plurals"),
     [
         (AUTHENTICATION, ["selfsubjectreviews", "tokenreviews"]),
-        (AUTHORIZATION, ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"]),
+        (
+            AUTHORIZATION,
+            [
+                "localsubjectaccessreviews",
+                "selfsubjectaccessreviews",
+                "selfsubjectrulesreviews",
+                "subjectaccessreviews",
+            ],
+        ),
     ],
 )
 def test_discovery_lists_reviews_that_can_only_be_created(
@@ -144,7 +162,8 @@ def test_discovery_lists_reviews_that_can_only_be_created(
     assert [each["name"] for each in resources] == plurals
     assert [each["singularName"] for each in resources] == [plural[:-1] for plural in plurals]
     for each in resources:
-        assert (each["verbs"], each["namespaced"], "storageVersionHash" in each) == (["create"], False, False)
+        assert (each["verbs"], "storageVersionHash" in each) == (["create"], False)
+        assert each["namespaced"] == each["name"].startswith("local")
 
 
 def test_openapi_describes_reviews_and_their_creation_alone(local: InProcessClient) -> None:
@@ -153,7 +172,12 @@ def test_openapi_describes_reviews_and_their_creation_alone(local: InProcessClie
     assert paths.pop(f"{AUTHORIZATION}/") == {"get"}
     assert set(paths) == {
         f"{AUTHORIZATION}/{plural}"
-        for plural in ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews")
+        for plural in (
+            "namespaces/{namespace}/localsubjectaccessreviews",
+            "selfsubjectaccessreviews",
+            "selfsubjectrulesreviews",
+            "subjectaccessreviews",
+        )
     }
     assert all(methods == {"post"} for methods in paths.values())
     schemas = document["components"]["schemas"]
@@ -172,6 +196,7 @@ def test_openapi_describes_reviews_and_their_creation_alone(local: InProcessClie
 
 
 ALL = [
+    IN_NAMESPACE,
     f"{AUTHENTICATION}/selfsubjectreviews",
     f"{AUTHENTICATION}/tokenreviews",
     ACCESS,

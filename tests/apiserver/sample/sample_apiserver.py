@@ -1,5 +1,6 @@
 """A server with two kinds of its own, made of the library alone, as sample-apiserver is of k8s.io/apiserver.
 
+Flunder is namespaced and has two versions, Fischer is root-scoped and has one.
 ``python -m tests.apiserver.sample.sample_apiserver standalone`` runs it.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from clusterregistry.apimachinery.meta import field_errors
@@ -18,15 +21,13 @@ from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.columns import age_column, condition_cell, field_cell, name_column
-from clusterregistry.apiserver.registry.resource import Column, Resource, Version
+from clusterregistry.apiserver.registry.resource import Column, Resource, Subresource, Version
 from clusterregistry.apiserver.registry.structural_strategy import SpecStrategy, StatusStrategy
 
 GROUP = "wardle.example.com"
 
-CONDITION = Object(
-    required=("type", "status"),
-    fields={"type": String(), "status": String(enum=("True", "False", "Unknown")), "reason": String()},
-)
+_STATUSES = String(enum=("True", "False", "Unknown"))
+CONDITION = Object(required=("type", "status"), fields={"type": String(), "status": _STATUSES, "reason": String()})
 
 FLUNDER = Object(
     description="Flunder is a fish with a size.",
@@ -63,6 +64,17 @@ FISCHER = Object(
 )
 
 
+_OLD_SPEC = Object(fields={"size": String(), "grams": Integer(minimum=0), "habitat": String()})
+OLD_FLUNDER = replace(FLUNDER, fields={**FLUNDER.fields, "spec": _OLD_SPEC})
+"""In v1alpha1 the weight was called grams."""
+
+
+def converted(obj: dict[str, Any], *, version: str, names: dict[str, str]) -> dict[str, Any]:
+    spec = obj.get("spec")
+    renamed = {names.get(name, name): value for name, value in spec.items()} if isinstance(spec, dict) else spec
+    return {**obj, "apiVersion": f"{GROUP}/{version}", **({"spec": renamed} if "spec" in obj else {})}
+
+
 class FlunderStrategy(SpecStrategy):
     """A fish is small by default, and a small fish is light."""
 
@@ -81,9 +93,7 @@ def flunder_resource() -> Resource:
         name_column("The name of the fish."),
         Column(name="Size", type="string", cell=field_cell("spec", "size"), description="The size."),
         Column(name="Ready", type="string", cell=condition_cell("Ready"), description="Whether the fish is ready."),
-        Column(
-            name="Habitat", type="string", priority=1, cell=field_cell("spec", "habitat"), description="The habitat."
-        ),
+        Column(name="Habitat", type="string", priority=1, cell=field_cell("spec", "habitat"), description="Habitat."),
         age_column("When the fish was created."),
     )
     return Resource(
@@ -92,10 +102,21 @@ def flunder_resource() -> Resource:
         plural="flunders",
         singular="flunder",
         short_names=("fl",),
-        versions=(Version(name="v1", schema=FLUNDER, columns=columns),),
+        namespaced=True,
+        versions=(
+            Version(name="v1", schema=FLUNDER, columns=columns),
+            Version(
+                name="v1alpha1",
+                schema=OLD_FLUNDER,
+                columns=columns,
+                to_storage=partial(converted, version="v1", names={"grams": "weight"}),
+                from_storage=partial(converted, version="v1alpha1", names={"weight": "grams"}),
+            ),
+        ),
         storage_version="v1",
         strategy=FlunderStrategy(FLUNDER),
-        status_strategy=StatusStrategy(FLUNDER),
+        selectable_fields={"spec.size": lambda obj: str(obj.get("spec", {}).get("size", ""))},
+        subresources={"status": Subresource(strategy=StatusStrategy(FLUNDER))},
     )
 
 

@@ -64,7 +64,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
 @pytest.fixture(autouse=True)
 def _no_objects(sample: Sample) -> Iterator[None]:
     yield
-    sample.kubectl("delete", "flunders,fischers", "--all")
+    sample.kubectl("delete", "flunders,fischers", "--all", "--all-namespaces")
 
 
 def test_the_sample_imports_the_library_alone() -> None:
@@ -132,6 +132,31 @@ def test_a_watch_prints_what_happens(sample: Sample) -> None:
         lines += [watching.stdout.readline().split() for _ in range(2)]
         watching.kill()
     assert [line[:3] for line in lines] == [[what, "ida", "Small"] for what in ("ADDED", "MODIFIED", "DELETED")]
+
+
+def test_both_versions_show_one_object(sample: Sample) -> None:
+    old = {**FLUNDER, "apiVersion": "wardle.example.com/v1alpha1", "spec": {"grams": 300, "habitat": "Elbe"}}
+    sample.kubectl("apply", "--server-side", "-f-", document=old)
+    assert sample.kubectl("get", "flunder", "ida", "-o", "jsonpath={.spec.weight}") == "300"
+    new = {**FLUNDER, "spec": {"weight": 400, "habitat": "Elbe"}}
+    conflict = sample.kubectl("apply", "--server-side", "--field-manager=other", "-f-", document=new, fails=True)
+    assert 'conflict with "kubectl": .spec.grams' in conflict
+    sample.kubectl("apply", "--server-side", "-f-", document=new)
+    previous = "flunders.v1alpha1.wardle.example.com"
+    assert sample.kubectl("get", previous, "ida", "-o", "jsonpath={.spec.grams}{.spec.weight}") == "400"
+
+
+def test_fish_of_one_name_live_in_several_namespaces(sample: Sample) -> None:
+    for namespace, size in (("tank", "Small"), ("pond", "Large")):
+        sample.kubectl("create", "namespace", namespace)
+        sample.kubectl("create", "-n", namespace, "-f-", document={**FLUNDER, "spec": {"size": size}})
+    listed = sample.kubectl("get", "flunders", "--all-namespaces", "--no-headers").splitlines()
+    assert [line.split()[:3] for line in listed] == [["pond", "ida", "Large"], ["tank", "ida", "Small"]]
+    large = sample.kubectl("get", "flunders", "-A", "--field-selector=spec.size=Large", "-o", "name")
+    assert large == "flunder.wardle.example.com/ida\n"
+    assert "not found" in sample.kubectl("create", "-n", "nowhere", "-f-", document=FLUNDER, fails=True)
+    sample.kubectl("delete", "namespace", "tank", "pond")
+    assert sample.kubectl("get", "flunders", "--all-namespaces", "-o", "name") == ""
 
 
 def test_explain_and_discovery_describe_the_kinds(sample: Sample) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Self
 
 import clusterregistry
+from clusterregistry.client.errors import ClientError
 from tests.apiserver.api.clients import TOKENS
 from tests.apiserver.api.over_tls import OverTLS
+from tools import exchanges
 from tools.ports import free_port
 
 READY_SECONDS = 90.0
@@ -67,7 +69,7 @@ class Program:
         try:
             with self.client() as client:
                 return client.get("/readyz").status == 200
-        except OSError:  # no certificate yet, or nobody listens yet
+        except ClientError:  # no certificate yet, or nobody listens yet
             return False
 
     @property
@@ -92,11 +94,18 @@ class Program:
             self._process.kill()
             self._process.wait(END_SECONDS)
 
-    def trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=self.data / "ca.crt")
+    @property
+    def authority(self) -> Path:
+        """The file by which clients verify the server."""
+        return self.data / "ca.crt"
 
-    def client(self, trust: ssl.SSLContext | None = None) -> OverTLS:
-        return OverTLS(self.port, trust or self.trust())
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.authority)
+
+    def client(self, *identity: Path) -> OverTLS:
+        """Without a certificate and its key, a client has none."""
+        url = f"https://127.0.0.1:{self.port}"
+        return OverTLS(exchanges.access(url, ca_file=self.authority, identity=identity))
 
     def socket(
         self, *, seconds: float = 10.0, trust: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None

@@ -50,13 +50,12 @@ class Server(Program):
             f"--requestheader-client-ca-file={self.proxies}",
         )
 
-    def trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=self.signer.certificate)
+    @property
+    def authority(self) -> Path:
+        return self.signer.certificate
 
     def connected(self, holder: Holder) -> OverTLS:
-        context = self.trust()
-        context.load_cert_chain(holder.certificate, holder.key)
-        return OverTLS(self.port, context)
+        return self.client(holder.certificate, holder.key)
 
     def shown(self) -> bytes | None:
         with self.socket() as connection:

@@ -26,6 +26,8 @@ def as_before() -> Iterator[None]:
     gc.set_threshold(*thresholds)
     gc.unfreeze()
     gc.enable()
+    gc.collect()
+    gc.freeze()  # as ``schedule`` does
 
 
 async def test_a_circle_that_has_grown_old_is_freed_within_the_hour() -> None:

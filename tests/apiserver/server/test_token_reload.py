@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from clusterregistry.client.errors import ClientError
 from tests.apiserver.api.clients import TOKENS, Answer
 from tests.apiserver.api.over_tls import OverTLS
 from tests.apiserver.server.programs import Program
@@ -71,7 +72,7 @@ class WithoutTokens(Program):
         try:
             with self.client() as client:
                 return client.exchange("GET", "/readyz", headers=[], body=b"").status == 200
-        except OSError:
+        except ClientError:
             return False
 
 

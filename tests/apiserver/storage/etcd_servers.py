@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +22,13 @@ from typing import Self
 
 import pytest
 
+from clusterregistry.client.errors import ClientError
+from clusterregistry.client.rest import Call
+from clusterregistry.client.retry import ONCE
+from clusterregistry.client.sync import SyncClient
 from tests.apiserver.storage.etcd_access import Access, authority_in
 from tools import programs
+from tools.exchanges import access
 from tools.ports import free_ports
 
 RELEASE = "3.5"
@@ -163,10 +167,9 @@ class Member:
 
     def _ask(self, path: str) -> str:
         try:
-            with urllib.request.urlopen(self.metrics_url + path, timeout=1.0) as answer:
-                content: bytes = answer.read()
-                return content.decode()
-        except OSError:
+            with SyncClient(access(self.metrics_url, timeout=1.0), retry=ONCE) as client:
+                return client.text(Call("GET", path))
+        except ClientError:
             return ""
 
 

@@ -10,7 +10,6 @@ from clusterregistry.apiserver.storage.interface import (
     Interrupted,
     KeyValue,
     Page,
-    Progressed,
     Sink,
     Storage,
     Subscription,
@@ -74,10 +73,9 @@ class Lagging:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        return self._subscriptions.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
+        return self._subscriptions.subscribe(prefix, sink, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
         return self._inner.count(prefix)

@@ -18,17 +18,23 @@ from clusterregistry.apiserver.storage.object_bytes import (
     at_revision,
     decoded,
     decoded_to_read,
+    has_owners,
+    is_being_deleted,
     labels_of,
     memo_of,
     metadata_of,
     metadata_size,
     metadata_span,
     name_of,
+    newest_write_time,
+    owner_references_of,
     presented,
     read_labels,
+    read_metadata,
     size_of,
     to_served,
     to_stored,
+    uid_of,
 )
 
 REVISION = 42
@@ -57,12 +63,14 @@ json_values = st.recursive(
 objects = st.fixed_dictionaries(
     {},
     optional={
-        "annotations": st.dictionaries(texts | label_texts, texts, max_size=3),
+        "annotations": st.dictionaries(texts | label_texts | st.just("deletionTimestamp"), texts, max_size=3),
+        "deletionTimestamp": st.just("2026-01-02T03:04:05Z"),
         "finalizers": st.lists(texts, max_size=2),
         "generation": st.integers(0, 9),
         "labels": st.dictionaries(label_texts, label_texts, max_size=3),
         "managedFields": st.lists(st.dictionaries(texts | label_texts, json_values, max_size=2), max_size=2)
         | st.just(FIELDS),
+        "namespace": st.just("default"),
         "ownerReferences": st.just(OWNERS),
         "resourceVersion": st.just("7"),
     },
@@ -167,3 +175,28 @@ def test_the_name_of_an_object_is_the_last_part_of_its_key() -> None:
 def test_an_object_without_a_uid_cannot_be_stored() -> None:
     with pytest.raises(ValueError, match="subsection not found"):
         to_stored({"metadata": {"name": "a"}})
+
+
+@given(objects, revisions)
+def test_owners_deletion_and_uid_are_read_without_decoding_the_object(obj: Object, revision: int) -> None:
+    kv, metadata = served(obj, revision), with_version(obj, revision)["metadata"]
+    for _ in range(2):  # without and with the memo
+        assert uid_of(kv) == metadata["uid"]
+        assert has_owners(kv) == bool(metadata.get("ownerReferences"))
+        assert owner_references_of(kv) == metadata.get("ownerReferences", [])
+        assert is_being_deleted(kv) == ("deletionTimestamp" in metadata)
+        assert read_metadata(kv) == metadata
+        memo_of(kv)
+
+
+def test_a_uid_with_escaped_characters_is_read_too() -> None:
+    assert uid_of(served(new_object(uid='a"b\\c'))) == 'a"b\\c'
+
+
+def test_the_newest_write_is_that_of_the_managed_fields() -> None:
+    created, changed = "2026-01-02T03:04:05Z", "2026-01-02T04:00:00Z"
+    fields = [{"manager": "a", "time": changed, "fieldsV1": {"f:time": {}}}, {"manager": "b", "time": created}]
+    assert newest_write_time(served(new_object(creationTimestamp=created, managedFields=fields))) == changed
+    assert newest_write_time(served(new_object(creationTimestamp=changed, managedFields=fields[1:]))) == changed
+    assert newest_write_time(served(new_object(creationTimestamp=created))) == ""
+    assert newest_write_time(served(new_object(managedFields=[{"manager": "a"}]))) == ""

@@ -55,9 +55,17 @@ class BearerTokens:
         if not token:
             return None
         outcome = self._sources.user_of(token)
-        if outcome is None:
+        return outcome if isinstance(outcome, User) else self._without_user(outcome, token)
+
+    def user_of(self, token: str) -> User | Awaitable[User]:
+        """The user of a token. Raises CredentialRefused."""
+        outcome = self._sources.user_of(token)
+        return outcome if isinstance(outcome, User) else self._without_user(outcome, token)
+
+    def _without_user(self, asked: Awaitable[Outcome] | None, token: str) -> Awaitable[User]:
+        if asked is None:
             raise self._refused(token)
-        return outcome if isinstance(outcome, User) else self._known(outcome, token)
+        return self._known(asked, token)
 
     async def _known(self, asked: Awaitable[Outcome], token: str) -> User:
         user = await asked

@@ -10,6 +10,7 @@ from clusterregistry.apiserver.authn.bearer import BearerTokens, TokenAuthentica
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.interface import Authenticator, AuthRequest, Outcome
 from clusterregistry.apiserver.authn.user import ANONYMOUS_USER, User
+from clusterregistry.apiserver.authn.websocket import WebSocketTokens
 from clusterregistry.apiserver.authn.x509 import ClientCertificates
 
 
@@ -86,10 +87,12 @@ def in_order(
 ) -> Union:
     """The authenticators of a server, in kube-apiserver's order: front proxy, certificate, bearer token, anonymous.
 
-    ``clients`` are the authorities whose certificates make users.
+    A bearer token is in the header, or among the subprotocols of a WebSocket. ``clients`` are the authorities whose
+    certificates make users.
     """
     proxies = (front_proxy,) if front_proxy is not None else ()
+    bearer = BearerTokens(tokens)
     return Union(
-        (*proxies, ClientCertificates(clients), BearerTokens(tokens)),
+        (*proxies, ClientCertificates(clients), bearer, WebSocketTokens(bearer)),
         fallback=Anonymous() if anonymous else NoAnonymous(),
     )

@@ -111,7 +111,9 @@ class UserRules:
 class RuleLister(Protocol):
     """An authorizer that can list what a user may do, for SelfSubjectRulesReview."""
 
-    def rules_of(self, user: User) -> UserRules: ...
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:
+        """The rules that count in a namespace, or without one those that count outside of any."""
+        ...
 
 
 @runtime_checkable
@@ -121,16 +123,32 @@ class NameLister(Protocol):
     It never decides with an awaitable, and never denies one of the names that it lists.
     """
 
-    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
-        """The names of the objects that the user may do this with, where not all objects are allowed."""
+    def names_of(
+        self, user: User, *, verb: str, group: str, resource: str, namespace: str | None = ""
+    ) -> frozenset[str]:
+        """The objects that the user may do this with by their names, where not all objects are allowed.
+
+        Without a namespace, for a root-scoped resource, ``NAME``; in a namespace ``NAMESPACE/NAME``. None stands for
+        all namespaces: either one then, and ``NAME`` is that name in any namespace.
+        """
         ...
 
-    def changed_at(self, user: User) -> int:
-        """The storage revision of the last change of the user's rights: before it, the names may have been others."""
+    def namespaces_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        """The namespaces in which the user may do this with all objects by a right in that namespace."""
         ...
 
-    def granted_at(self, user: User) -> int:
-        """The storage revision of the user's newest right: before it, the user may have had fewer."""
+    def changed_at(self, user: User, *, in_namespaces: bool = False) -> int:
+        """The storage revision of the last change of the user's rights: before it, the names may have been others.
+
+        With ``in_namespaces`` the rights within namespaces count too.
+        """
+        ...
+
+    def granted_at(self, user: User, *, namespace: str = "") -> int:
+        """The storage revision of the user's newest right: before it, the user may have had fewer.
+
+        A right in a namespace counts in that namespace alone.
+        """
         ...
 
     async def caught_up(self, revision: int) -> None:
@@ -145,13 +163,24 @@ class NameLister(Protocol):
 class EmptyNameLister:
     """A NameLister without names: for authorizers that neither allow single objects nor deny anything."""
 
-    def changed_at(self, user: User) -> int:  # noqa: ARG002 - the port's signature
+    def changed_at(self, user: User, *, in_namespaces: bool = False) -> int:  # noqa: ARG002 - the port's signature
         return 0
 
-    def granted_at(self, user: User) -> int:  # noqa: ARG002 - the port's signature
+    def granted_at(self, user: User, *, namespace: str = "") -> int:  # noqa: ARG002 - the port's signature
         return 0
 
-    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:  # noqa: ARG002
+    def names_of(
+        self,
+        user: User,  # noqa: ARG002 - the port's signature
+        *,
+        verb: str,  # noqa: ARG002
+        group: str,  # noqa: ARG002
+        resource: str,  # noqa: ARG002
+        namespace: str | None = "",  # noqa: ARG002
+    ) -> frozenset[str]:
+        return frozenset()
+
+    def namespaces_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
 
     async def caught_up(self, revision: int) -> None:

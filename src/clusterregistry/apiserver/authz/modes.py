@@ -31,7 +31,7 @@ class AlwaysAllow(EmptyNameLister):
     def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002 - the port's signature
         return ALLOW
 
-    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:  # noqa: ARG002 - the port's signature
         return _EVERYTHING
 
 
@@ -41,7 +41,7 @@ class AlwaysDeny(EmptyNameLister):
     def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002 - the port's signature
         return Decision(Verdict.NO_OPINION, "Everything is forbidden.")
 
-    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:  # noqa: ARG002 - the port's signature
         return UserRules()
 
 
@@ -55,7 +55,7 @@ class OpenPaths(EmptyNameLister):
     def authorize(self, attributes: Attributes) -> Decision:
         return ALLOW if not attributes.is_resource_request and attributes.path in self._paths else NO_OPINION
 
-    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:  # noqa: ARG002 - the port's signature
         return self._rules
 
 
@@ -68,7 +68,7 @@ class PrivilegedGroups(EmptyNameLister):
     def authorize(self, attributes: Attributes) -> Decision:
         return NO_OPINION if self._groups.isdisjoint(attributes.user.groups) else ALLOW
 
-    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:  # noqa: ARG002 - the port's signature
         """None: as in kube-apiserver, the rights of such a group are listed only if a role has them as well."""
         return UserRules()
 

@@ -64,9 +64,9 @@ class Union:
         following = self._decide(others, attributes, reasons=reasons)
         return following if isinstance(following, Decision) else await following
 
-    def rules_of(self, user: User) -> UserRules:
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:
         """The rules of all together; incomplete if one of them cannot list its rules."""
-        listed = [each.rules_of(user) for each in self._rule_listers]
+        listed = [each.rules_of(user, namespace=namespace) for each in self._rule_listers]
         return UserRules(
             resource_rules=tuple(rule for each in listed for rule in each.resource_rules),
             path_rules=tuple(rule for each in listed for rule in each.path_rules),
@@ -74,16 +74,26 @@ class Union:
             problems=tuple(problem for each in listed for problem in each.problems),
         )
 
-    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+    def names_of(
+        self, user: User, *, verb: str, group: str, resource: str, namespace: str | None = ""
+    ) -> frozenset[str]:
         """The names that one of them allows and no earlier one can deny."""
-        named = [each.names_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
-        return frozenset().union(*named)
+        return frozenset().union(
+            *(
+                each.names_of(user, verb=verb, group=group, resource=resource, namespace=namespace)
+                for each in self._name_listers
+            )
+        )
 
-    def changed_at(self, user: User) -> int:
-        return max((each.changed_at(user) for each in self._name_listers), default=0)
+    def namespaces_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        listed = [each.namespaces_of(user, verb=verb, group=group, resource=resource) for each in self._name_listers]
+        return frozenset().union(*listed)
 
-    def granted_at(self, user: User) -> int:
-        return max((each.granted_at(user) for each in self._name_listers), default=0)
+    def changed_at(self, user: User, *, in_namespaces: bool = False) -> int:
+        return max((each.changed_at(user, in_namespaces=in_namespaces) for each in self._name_listers), default=0)
+
+    def granted_at(self, user: User, *, namespace: str = "") -> int:
+        return max((each.granted_at(user, namespace=namespace) for each in self._name_listers), default=0)
 
     async def caught_up(self, revision: int) -> None:
         for each in self._name_listers:

@@ -19,11 +19,14 @@ class Visibility:
 
     Implements ``registry.object_filter.ObjectFilter``. Without ``filtered`` a user who may not list all objects sees
     none.
+
+    Objects become visible by their names. A list of all namespaces that shows some objects so also shows the namespaces
+    that the user may list as a whole; these alone do not open it, as in kube-apiserver.
     """
 
-    __slots__ = ("_attributes", "_authorizer", "_filtered", "_lister", "_whole_at")
+    __slots__ = ("_attributes", "_authorizer", "_filtered", "_lister", "_whole_at", "namespaced")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by keyword
         self,
         authorizer: Authorizer,
         lister: NameLister,
@@ -31,11 +34,12 @@ class Visibility:
         attributes: Attributes,
         allowed: bool,
         filtered: bool,
+        namespaced: bool = False,
     ) -> None:
-        """``allowed`` is the authorizer's decision on the attributes."""
+        """``allowed`` is the authorizer's decision on the attributes, ``namespaced`` the scope of the resource."""
         self._authorizer, self._lister = authorizer, lister
-        self._attributes, self._filtered = attributes, filtered
-        self._whole_at = lister.changed_at(attributes.user) if allowed else None
+        self._attributes, self._filtered, self.namespaced = attributes, filtered, namespaced
+        self._whole_at = self.changed_at if allowed else None
 
     def names(self) -> frozenset[str] | None:
         """The names that the user may see now; None: all.
@@ -53,19 +57,36 @@ class Visibility:
         return frozenset() if decision.verdict is Verdict.DENY else self.single_names()
 
     def single_names(self) -> frozenset[str]:
-        """The names for a user who may not see all objects."""
+        """The names for a user who may not see all objects: ``NAME``, ``NAMESPACE/NAME`` and ``NAMESPACE/``."""
         if not self._filtered:
             return frozenset()
-        user, group, resource = self._attributes.user, self._attributes.group, self._attributes.resource
-        return self._lister.names_of(user, verb=SINGLE_OBJECT_VERB, group=group, resource=resource)
+        asked, lister = self._attributes, self._lister
+        user, group, resource = asked.user, asked.group, asked.resource
+        namespace = (asked.namespace or None) if self.namespaced else ""
+        names = lister.names_of(user, verb=SINGLE_OBJECT_VERB, group=group, resource=resource, namespace=namespace)
+        if not names or namespace is not None:
+            return names
+        whole = lister.namespaces_of(user, verb=asked.verb, group=group, resource=resource)
+        return names.union(f"{each}/" for each in whole)
+
+    def shows_some(self) -> bool:
+        """Whether a user who may not see all objects may see one of those that the request is for."""
+        names, asked = self.single_names(), self._attributes
+        if not asked.name:
+            return bool(names)
+        if self.namespaced and not asked.namespace:
+            return any(name.rpartition("/")[2] == asked.name for name in names)
+        return (f"{asked.namespace}/{asked.name}" if self.namespaced else asked.name) in names
 
     @property
     def changed_at(self) -> int:
-        return self._lister.changed_at(self._attributes.user)
+        asked = self._attributes
+        return self._lister.changed_at(asked.user, in_namespaces=self.namespaced or bool(asked.namespace))
 
     @property
     def granted_at(self) -> int:
-        return self._lister.granted_at(self._attributes.user) if self._filtered else 0
+        asked = self._attributes
+        return self._lister.granted_at(asked.user, namespace=asked.namespace) if self._filtered else 0
 
     async def caught_up(self, revision: int) -> None:
         await self._lister.caught_up(revision)

@@ -88,7 +88,7 @@ class Webhook:
             cache.keep_for(key, decision, seconds=self._seconds[decision.allowed])
         return decision
 
-    def rules_of(self, user: User) -> UserRules:  # noqa: ARG002 - the port's signature
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:  # noqa: ARG002 - the port's signature
         """Incomplete, as in kube-apiserver: a webhook cannot list what it would allow."""
         return _UNKNOWN_RULES
 

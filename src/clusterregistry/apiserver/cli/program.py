@@ -19,7 +19,7 @@ def server_program(product: Product) -> Program:
         commands={
             "standalone": partial(standalone.run, product),
             "aggregated": partial(aggregated.run, product),
-            "storage": partial(storage.run, server=product.options),
+            "storage": partial(storage.run, product=product),
             "version": partial(version.run, program=product.name, version=product.version),
             "completion": partial(_complete, product),
         },

@@ -44,6 +44,7 @@ class ServerCommand:
             resolved, completed = load_with_sources(
                 arguments, environ, options=product.options, aggregated=self.aggregated
             )
+            _check_runtime_config(completed, product)
         except OptionsError as error:
             return program.report_usage(f"{product.name} {self.name}", error, subject="options")
         if only_print:
@@ -66,6 +67,20 @@ class ServerCommand:
             return lifecycle.serve(completed, product, self.hooks(completed, product))
         except OperatorError as error:
             return program.report_failure(f"{product.name} {self.name}", error)
+
+
+def _check_runtime_config(completed: CompletedOptions, product: Product) -> None:
+    """Raises OptionsError for groups and versions that the server does not have."""
+    if not (given := completed.features.runtime_config):
+        return
+    # Late: only this option needs to know the kinds before the server starts.
+    from clusterregistry.apiserver import auth  # noqa: PLC0415
+    from clusterregistry.apiserver.options import runtime_config  # noqa: PLC0415
+    from clusterregistry.apiserver.registry.native_resources import native_resources  # noqa: PLC0415
+
+    resources = (*product.resources(completed), *native_resources(event_retention=None))
+    if problems := runtime_config.unknown(given, (*resources, *auth.REVIEWS)):
+        raise OptionsError(problems)
 
 
 def _print_config(arguments: Sequence[str]) -> tuple[bool, list[str]]:

@@ -20,8 +20,16 @@ from clusterregistry.apiserver.registry.resource import Definition, Version
 
 META_PREFIX = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
-_IN_META = frozenset(("LabelSelector", "LabelSelectorRequirement", "FieldSelectorRequirement"))
-"""Structs below native kinds that are not of the kind's own group."""
+_CORE_PREFIX = "io.k8s.api.core.v1."
+
+_SHARED = {
+    "LabelSelector": META_PREFIX,
+    "LabelSelectorRequirement": META_PREFIX,
+    "FieldSelectorRequirement": META_PREFIX,
+    "ObjectReference": _CORE_PREFIX,
+    "EventSource": _CORE_PREFIX,
+}
+"""Structs below native kinds that are not of the kind's own group, with the names of their packages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +69,17 @@ def meta(name: str, description: str = "") -> Reference:
 
 def schema_name(resource: Definition, version: Version, kind: str) -> str:
     """As kube-apiserver names them: a custom resource by its group's parts reversed, a native kind by its package."""
-    parts = resource.group.split(".")
+    parts = (resource.group_of(version) or "core").split(".")
     package = ["io", "k8s", "api", parts[0]] if resource.native else reversed(parts)
     return ".".join([*package, version.name, kind])
 
 
 def kind_of(resource: Definition, version: Version) -> Kind:
-    return Kind(group=resource.group, version=version.name, kind=resource.kind)
+    return Kind(group=resource.group_of(version), version=version.name, kind=resource.kind)
 
 
 def list_kind_of(resource: Definition, version: Version) -> Kind:
-    return Kind(group=resource.group, version=version.name, kind=resource.list_kind)
+    return Kind(group=resource.group_of(version), version=version.name, kind=resource.list_kind)
 
 
 def of_resource(resource: Definition, version: Version) -> dict[str, NamedSchema]:
@@ -118,7 +126,8 @@ class _Structs:
 
     def _reference(self, schema: Object) -> Reference:
         struct = schema.type_name.rpartition(".")[2]
-        name = META_PREFIX + struct if struct in _IN_META else schema_name(self._resource, self._version, struct)
+        package = _SHARED.get(struct)
+        name = package + struct if package else schema_name(self._resource, self._version, struct)
         self.named[name] = NamedSchema(schema=self.with_references(schema))
         return Reference(name=name)
 
@@ -382,6 +391,16 @@ _TYPES: dict[str, Schema] = {
     "StatusCause": _STATUS_CAUSE,
     "DeleteOptions": _DELETE_OPTIONS,
     "Preconditions": _PRECONDITIONS,
+    "WatchEvent": Object(
+        description="One event of a watch.",
+        fields={
+            "object": Object(
+                description="The object: as it is, for DELETED as it last was, for ERROR a Status.", fields={}
+            ),
+            "type": _text("ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."),
+        },
+        required=("type", "object"),
+    ),
     "Patch": Object(description="A change to an object, in the format that the content type names.", fields={}),
     "GroupVersionForDiscovery": _GROUP_VERSION,
     "ServerAddressByClientCIDR": _SERVER_ADDRESS,

@@ -94,10 +94,12 @@ class Discovery:
         resources, enable_watch = self._served.resources, self._served.enable_watch
         found: dict[str, WireObject | None] = {
             "/api": groups.api_versions(server_address=server_address),
-            f"/api/{groups.CORE_VERSION}": groups.core_resource_list(),
+            f"/api/{groups.CORE_VERSION}": groups.api_resource_list(
+                resources, group="", version=groups.CORE_VERSION, enable_watch=enable_watch
+            ),
             "/apis": groups.api_group_list(resources),
         }
-        for group, versions in groups.group_versions(resources).items():
+        for group, versions in groups.named_group_versions(resources).items():
             found[f"/apis/{group}"] = groups.api_group(resources, group)
             for version in versions:
                 found[f"/apis/{group}/{version}"] = groups.api_resource_list(
@@ -109,7 +111,8 @@ class Discovery:
         resources, enable_watch = self._served.resources, self._served.enable_watch
         core, named = {}, {}
         for version in groups.AGGREGATED_VERSIONS:
-            core[version] = groups.aggregated_document(groups.aggregated_core(version), version)
+            core_list = groups.aggregated_core(resources, version, enable_watch=enable_watch)
+            core[version] = groups.aggregated_document(core_list, version)
             group_list = groups.aggregated_groups(resources, version, enable_watch=enable_watch)
             named[version] = groups.aggregated_document(group_list, version)
         return {"/api": core, "/apis": named}

@@ -2,9 +2,9 @@
 
 ``/api`` and ``/apis`` also have an aggregated form, with everything in one APIGroupDiscoveryList.
 
-Keys are in kube-apiserver's order, for people who read the documents. The core group has nothing but the kind ``List``,
-without verbs: kubectl needs that kind to read files with lists, and does not cache the discovery of a version without
-resources.
+Keys are in kube-apiserver's order, for people who read the documents. The core group, whose name is empty, is below
+``/api``. Where none of its kinds is served it has the kind ``List``, without verbs: kubectl needs a kind there to read
+files with lists, and does not cache the discovery of a version without resources.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import orjson
 
 from clusterregistry.apiserver.discovery import documents
 from clusterregistry.apiserver.discovery.documents import Document
-from clusterregistry.apiserver.registry.resource import STATUS_VERBS, Definition, Resource, Version
+from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
 
 WireObject = dict[str, Any]
 
 CORE_VERSION = "v1"
 CORE_KIND = "List"
 CORE_RESOURCE = "lists"
+_LIST_ENTRY = {"name": CORE_RESOURCE, "singularName": "", "namespaced": False, "kind": CORE_KIND, "verbs": []}
 _HASHED_BYTES = 8
 
 
@@ -34,21 +35,15 @@ def api_versions(*, server_address: str) -> WireObject:
     return {"kind": "APIVersions", "versions": [CORE_VERSION], "serverAddressByClientCIDRs": addresses}
 
 
-def core_resource_list() -> WireObject:
-    """``/api/v1``."""
-    entry = {"name": CORE_RESOURCE, "singularName": "", "namespaced": False, "kind": CORE_KIND, "verbs": []}
-    return {"kind": "APIResourceList", "groupVersion": CORE_VERSION, "resources": [entry]}
-
-
 def api_group_list(resources: Sequence[Definition]) -> WireObject:
     """``/apis``."""
-    groups = [_group(group, versions) for group, versions in group_versions(resources).items()]
+    groups = [_group(group, versions) for group, versions in named_group_versions(resources).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def api_group(resources: Sequence[Definition], group: str) -> WireObject | None:
     """``/apis/GROUP``, or None when nothing of that group is served."""
-    versions = group_versions(resources).get(group)
+    versions = named_group_versions(resources).get(group)
     if versions is None:
         return None
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(group, versions)
@@ -57,12 +52,14 @@ def api_group(resources: Sequence[Definition], group: str) -> WireObject | None:
 def api_resource_list(
     resources: Sequence[Definition], *, group: str, version: str, enable_watch: bool = True
 ) -> WireObject | None:
-    """``/apis/GROUP/VERSION``, or None when it is not served."""
+    """``/apis/GROUP/VERSION``, for the core group ``/api/VERSION``; None when it is not served."""
     entries: list[WireObject] = []
     for resource, _ in served_in(resources, group=group, version=version):
         entries.append(_main_entry(resource, enable_watch=enable_watch))
-        if resource.has_status:
-            entries.append(_status_entry(resource))
+        entries += [_subresource_entry(resource, name) for name in resource.subresources]
+    if not group:
+        entries = entries or [_LIST_ENTRY]
+        return {"kind": "APIResourceList", "groupVersion": version, "resources": entries}
     if not entries:
         return None
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": entries}
@@ -72,15 +69,22 @@ def group_versions(resources: Sequence[Definition]) -> dict[str, list[str]]:
     """The versions of each group; both in the order in which the resources name them, so the preferred first."""
     found: dict[str, list[str]] = {}
     for resource in resources:
-        versions = found.setdefault(resource.group, [])
-        versions.extend(version.name for version in resource.versions if version.name not in versions)
+        for version in resource.versions:
+            versions = found.setdefault(resource.group_of(version), [])
+            if version.name not in versions:
+                versions.append(version.name)
     return found
+
+
+def named_group_versions(resources: Sequence[Definition]) -> dict[str, list[str]]:
+    """The same without the core group."""
+    return {group: versions for group, versions in group_versions(resources).items() if group}
 
 
 def served_in(resources: Sequence[Definition], *, group: str, version: str) -> Iterator[tuple[Definition, Version]]:
     """The resources of one group version, with their definition in it."""
     for resource in resources:
-        found = resource.version(version) if resource.group == group else None
+        found = resource.version(version, group=group)
         if found is not None:
             yield resource, found
 
@@ -106,7 +110,7 @@ def _main_entry(resource: Definition, *, enable_watch: bool) -> WireObject:
     entry: WireObject = {
         "name": resource.plural,
         "singularName": resource.singular,
-        "namespaced": False,
+        "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": main_verbs(resource, enable_watch=enable_watch),
     }
@@ -119,13 +123,13 @@ def _main_entry(resource: Definition, *, enable_watch: bool) -> WireObject:
     return entry
 
 
-def _status_entry(resource: Definition) -> WireObject:
+def _subresource_entry(resource: Definition, name: str) -> WireObject:
     return {
-        "name": f"{resource.plural}/status",
+        "name": f"{resource.plural}/{name}",
         "singularName": "",
-        "namespaced": False,
+        "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(STATUS_VERBS),
+        "verbs": list(resource.subresources[name].verbs),
     }
 
 
@@ -133,17 +137,23 @@ AGGREGATED_VERSIONS = ("v2", "v2beta1")
 """Of APIGroupDiscoveryList. kubectl 1.26 to 1.29 requests v2beta1, later ones v2; only the apiVersion differs."""
 
 
-def aggregated_core(version: str) -> WireObject:
-    """Aggregated ``/api``: the core group, which has only the kind ``List``."""
+def aggregated_core(resources: Sequence[Definition], version: str, *, enable_watch: bool = True) -> WireObject:
+    """Aggregated ``/api``: the core group."""
+    core = {"metadata": {}, "versions": [_aggregated_core_version(resources, enable_watch=enable_watch)]}
+    return _discovery_list([core], version)
+
+
+def _aggregated_core_version(resources: Sequence[Definition], *, enable_watch: bool) -> WireObject:
+    if "" in group_versions(resources):
+        return _aggregated_version(resources, group="", version=CORE_VERSION, enable_watch=enable_watch)
     kind = {"group": "", "version": CORE_VERSION, "kind": CORE_KIND}
     entry = {"resource": CORE_RESOURCE, "responseKind": kind, "scope": "Cluster", "singularResource": "", "verbs": []}
-    core = {"metadata": {}, "versions": [{"version": CORE_VERSION, "resources": [entry], "freshness": "Current"}]}
-    return _discovery_list([core], version)
+    return {"version": CORE_VERSION, "resources": [entry], "freshness": "Current"}
 
 
 def aggregated_groups(resources: Sequence[Definition], version: str, *, enable_watch: bool = True) -> WireObject:
     """Aggregated ``/apis``."""
-    groups = group_versions(resources)
+    groups = named_group_versions(resources)
     items = [_aggregated_group(resources, group, enable_watch=enable_watch) for group in groups]
     return _discovery_list(items, version)
 
@@ -165,25 +175,30 @@ def _discovery_list(items: Sequence[WireObject], version: str) -> WireObject:
 
 def _aggregated_group(resources: Sequence[Definition], group: str, *, enable_watch: bool) -> WireObject:
     versions = [
-        {
-            "version": version,
-            "resources": [
-                _aggregated_resource(resource, version, enable_watch=enable_watch)
-                for resource, _ in served_in(resources, group=group, version=version)
-            ],
-            "freshness": "Current",
-        }
+        _aggregated_version(resources, group=group, version=version, enable_watch=enable_watch)
         for version in group_versions(resources)[group]
     ]
     return {"metadata": {"name": group}, "versions": versions}
 
 
-def _aggregated_resource(resource: Definition, version: str, *, enable_watch: bool) -> WireObject:
-    kind = {"group": resource.group, "version": version, "kind": resource.kind}
+def _aggregated_version(resources: Sequence[Definition], *, group: str, version: str, enable_watch: bool) -> WireObject:
+    found = served_in(resources, group=group, version=version)
+    return {
+        "version": version,
+        "resources": [
+            _aggregated_resource(resource, group=group, version=version, enable_watch=enable_watch)
+            for resource, _ in found
+        ],
+        "freshness": "Current",
+    }
+
+
+def _aggregated_resource(resource: Definition, *, group: str, version: str, enable_watch: bool) -> WireObject:
+    kind = {"group": group, "version": version, "kind": resource.kind}
     entry: WireObject = {
         "resource": resource.plural,
         "responseKind": kind,
-        "scope": "Cluster",
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": main_verbs(resource, enable_watch=enable_watch),
     }
@@ -191,6 +206,9 @@ def _aggregated_resource(resource: Definition, version: str, *, enable_watch: bo
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if resource.has_status:
-        entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": list(STATUS_VERBS)}]
+    if resource.subresources:
+        entry["subresources"] = [
+            {"subresource": name, "responseKind": kind, "verbs": list(each.verbs)}
+            for name, each in resource.subresources.items()
+        ]
     return entry

@@ -11,6 +11,7 @@ from clusterregistry.apimachinery.schema.schemas import (
     Integer,
     IntOrString,
     Map,
+    NumberOrString,
     Object,
     Schema,
     String,
@@ -67,6 +68,8 @@ def _typed(schema: Schema, dialect: Dialect) -> Rendered:
             return {"type": "boolean"}
         case IntOrString():
             return _int_or_string(dialect)
+        case NumberOrString():
+            return {"oneOf": [{"type": "string"}, {"type": "number"}]} if dialect.has_alternatives else {}
         case Array():
             return _array(schema, dialect)
         case Map():
@@ -120,7 +123,7 @@ def _array(schema: Array, dialect: Dialect) -> Rendered:
 
 def _patch_directions(schema: Array) -> Rendered:
     """How a strategic merge patch treats the list. It knows one key for each list, so the first counts."""
-    if schema.list_type == "atomic":
+    if schema.list_type == "atomic" or not schema.merges_in_patches:
         return {}
     if schema.list_type == "set":
         return {"x-kubernetes-patch-strategy": "merge"}

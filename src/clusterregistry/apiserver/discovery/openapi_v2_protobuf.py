@@ -70,12 +70,13 @@ def _document(specification: JSONObject) -> Shaped:
     return {
         "swagger": specification["swagger"],
         "info": dict(specification["info"]),
-        "paths": {"path": _named(specification["paths"], _path_item)},
-        "definitions": {"additional_properties": _named(specification["definitions"], _schema)},
+        "paths": {"path": named(specification["paths"], _path_item)},
+        "definitions": {"additional_properties": named(specification["definitions"], _schema)},
     }
 
 
-def _named(values: JSONObject, shape: Callable[[Any], Any]) -> list[Shaped]:
+def named(values: JSONObject, shape: Callable[[Any], Any]) -> list[Shaped]:
+    """A map as a list of named values, in the order of the names."""
     return [{"name": name, "value": shape(values[name])} for name in sorted(values)]
 
 
@@ -90,7 +91,7 @@ def _operation(operation: JSONObject) -> Shaped:
     shaped = _without_extensions(operation)
     shaped["operation_id"] = shaped.pop("operationId")
     shaped["parameters"] = [_parameter(parameter) for parameter in operation.get("parameters", ())]
-    shaped["responses"] = {"response_code": _named(operation["responses"], _response)}
+    shaped["responses"] = {"response_code": named(operation["responses"], _response)}
     return shaped
 
 
@@ -115,7 +116,7 @@ def _schema(schema: JSONObject) -> Shaped:
     if "items" in shaped:
         shaped["items"] = {"schema": [_schema(schema["items"])]}
     if "properties" in shaped:
-        shaped["properties"] = {"additional_properties": _named(schema["properties"], _schema)}
+        shaped["properties"] = {"additional_properties": named(schema["properties"], _schema)}
     if "additionalProperties" in shaped:
         shaped["additional_properties"] = {"schema": _schema(shaped.pop("additionalProperties"))}
     return shaped
@@ -125,7 +126,7 @@ def _limits(shaped: Shaped) -> Shaped:
     if "maxLength" in shaped:
         shaped["max_length"] = shaped.pop("maxLength")
     if "enum" in shaped:
-        shaped["enum"] = [_any(value) for value in shaped["enum"]]
+        shaped["enum"] = [yaml_text(value) for value in shaped["enum"]]
     return shaped
 
 
@@ -133,11 +134,12 @@ def _without_extensions(value: JSONObject) -> Shaped:
     shaped = {name: inner for name, inner in value.items() if not name.startswith("x-")}
     extensions = {name: inner for name, inner in value.items() if name.startswith("x-")}
     if extensions:
-        shaped["vendor_extension"] = _named(extensions, _any)
+        shaped["vendor_extension"] = named(extensions, yaml_text)
     return shaped
 
 
-def _any(value: Any) -> Shaped:
+def yaml_text(value: Any) -> Shaped:
+    """A value of any type: JSON, of which YAML is a superset."""
     return {"yaml": orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() + "\n"}
 
 

@@ -1,8 +1,8 @@
 """OpenAPI 3.0: an index at ``/openapi/v3`` and one document for each group version.
 
 The index names each document with a hash of its content, so that clients may keep it for good. As in
-kube-apiserver the index is sent as text. Its documents can also be had there as protobuf; here as JSON
-only, which is what kubectl and all generators that we know ask for.
+kube-apiserver the index is sent as text, and a document as JSON or as protobuf, which client-go 0.24 and 0.25
+ask for; ``openapi_v3_protobuf`` is imported when the first of them does.
 """
 
 from __future__ import annotations
@@ -30,22 +30,37 @@ from clusterregistry.apiserver.discovery.operations import (
     Served,
 )
 
+PROTOBUF = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+PROTOBUF_ASKED_FOR = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+"""What client-go asks for. It is no valid media type, so the answer is not called so."""
+
 _A_YEAR = timedelta(days=365)
 
 
 class OpenAPIV3:
-    """The index and the documents, encoded on construction."""
+    """The index and the documents, encoded as JSON on construction, and as protobuf when first asked for."""
 
     def __init__(self, served: Served, *, title: str, version: str) -> None:
         self._documents = {
             name: documents.tagged(_encoded(specification(contents, title=title, version=version)))
             for name, contents in served.by_document().items()
         }
+        self._protobuf: dict[str, Document] = {}
         self.index = documents.tagged(_encoded(self._index()), content_type="text/plain; charset=utf-8")
 
     def document(self, name: str) -> Document | None:
         """A document by its name in the index, such as ``apis/GROUP/VERSION``."""
         return self._documents.get(name)
+
+    def protobuf(self, name: str) -> Document:
+        """A document that exists, as protobuf, with the entity tag of the JSON as in kube-apiserver."""
+        if name not in self._protobuf:
+            from clusterregistry.apiserver.discovery import openapi_v3_protobuf  # noqa: PLC0415 - dear to import, rarely needed
+
+            body = self._documents[name].body
+            encoded = openapi_v3_protobuf.encoded(orjson.loads(body))
+            self._protobuf[name] = documents.tagged(encoded, content_type=PROTOBUF, tag_of=body)
+        return self._protobuf[name]
 
     def answer(
         self, name: str, *, now: datetime, accept: str = "", wanted_hash: str = "", if_none_match: str = ""
@@ -58,12 +73,15 @@ class OpenAPIV3:
         document = self._documents.get(name)
         if document is None:
             return None
-        if documents.preferred(accept, [JSON]) is None:
-            return Answer(status=406, headers={"Vary": "Accept"})
         headers = {"Vary": "Accept"}
+        media_type = documents.preferred(accept, [JSON, PROTOBUF, PROTOBUF_ASKED_FOR])
+        if media_type is None:
+            return Answer(status=406, headers=headers)
+        if media_type != JSON:
+            document = self.protobuf(name)
         if wanted_hash and wanted_hash != document.hash:
-            redirected = headers | {"ETag": document.etag, "Content-Type": JSON, "Location": _url(name, document)}
-            return Answer(status=301, headers=redirected)
+            target = {"ETag": document.etag, "Content-Type": document.content_type, "Location": _url(name, document)}
+            return Answer(status=301, headers=headers | target)
         if wanted_hash:
             headers["Cache-Control"] = "public, immutable"
             headers["Expires"] = format_datetime(now + _A_YEAR, usegmt=True)

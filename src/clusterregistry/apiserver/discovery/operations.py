@@ -6,8 +6,9 @@ version 2 has one document for the whole server, version 3 one for each group ve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from clusterregistry.apimachinery.schema.schemas import Boolean, Integer, Schema, String
@@ -75,14 +76,21 @@ class Served:
     def _paths(self) -> Mapping[str, list[Path]]:
         found = {"api": [_about("api", "core", "APIVersions")], "apis": [_about("apis", "apis", "APIGroupList")]}
         for group, versions in group_versions(self.resources).items():
-            found[f"apis/{group}"] = [_about(f"apis/{group}", tag(group), "APIGroup")]
+            if group and self._is_native(group):
+                found[f"apis/{group}"] = [_about(f"apis/{group}", tag(group), "APIGroup")]
             for version in versions:
-                found[f"apis/{group}/{version}"] = self._group_version(group, version)
+                found[_root(group, version)] = self._group_version(group, version)
         found["version"] = [document_path("/version/", schema=VERSION_INFO, operation_id="getVersion", tag="version")]
         return found
 
+    def _is_native(self, group: str) -> bool:
+        """Whether discovery of the group is described. kube-apiserver does not describe that of custom resources."""
+        return any(group in map(each.group_of, each.versions) for each in self.resources if each.native)
+
     def _group_version(self, group: str, version: str) -> list[Path]:
-        paths = [_about(f"apis/{group}/{version}", tag(group, version), "APIResourceList")]
+        paths = []
+        if self._is_native(group):
+            paths.append(_about(_root(group, version), tag(group, version), "APIResourceList"))
         for resource, definition in served_in(self.resources, group=group, version=version):
             its_operations = ResourceOperations(
                 resource=resource, version=definition, enable_watch=self.enable_watch, patch_types=self.patch_types
@@ -97,6 +105,11 @@ class Served:
             for version in resource.versions:
                 schemas |= definitions.of_resource(resource, version)
         return schemas
+
+
+def _root(group: str, version: str) -> str:
+    """The path of a group version, without the leading slash."""
+    return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
 def _about(path: str, tag: str, schema: str) -> Path:
@@ -184,6 +197,10 @@ def _flag(name: str, description: str) -> Parameter:
 
 _PRETTY = _text("pretty", "true: the answer is indented.")
 
+_NAMESPACE = Parameter(
+    name="namespace", schema=String(description="The namespace of the objects.", max_length=63), location="path"
+)
+
 _FORCE = _flag("force", "Apply only: take fields over from other managers.")
 
 _DRY_RUN = _text("dryRun", "All: do everything but store the outcome.", "All")
@@ -252,6 +269,8 @@ _DELETE_COLLECTION = _Verb(
 _READ = _Verb(method="get", action="get", name="read", what="the {}")
 _REPLACE = _Verb(method="put", action="put", name="replace", what="the {}")
 _DELETE = _Verb(method="delete", action="delete", name="delete", what="the {}")
+_WATCH = _Verb(method="get", action="watch", name="watch", what="changes of the {}")
+_WATCH_LIST = _Verb(method="get", action="watchlist", name="watch", what="changes of objects of kind {}")
 _PATCH = _Verb(method="patch", action="patch", name="patch", what="the {}")
 
 
@@ -269,25 +288,62 @@ class ResourceOperations:
         return kind_of(self.resource, self.version)
 
     def paths(self) -> list[Path]:
-        collection = f"/apis/{self.resource.group}/{self.version.name}/{self.resource.plural}"
-        pretty = [_PRETTY]
-        if not self.resource.is_stored:
-            return [Path(path=collection, operations=[self._create()], parameters=pretty)]
-        named = [self._name_parameter(), *pretty]
+        resource, everywhere = self.resource, f"/{_root(self._group, self.version.name)}/{self.resource.plural}"
+        collection, shared = everywhere, [_PRETTY]
+        if resource.namespaced:
+            collection = f"/{_root(self._group, self.version.name)}/namespaces/{{namespace}}/{resource.plural}"
+            shared = [_NAMESPACE, _PRETTY]
+        if not resource.is_stored:
+            return [Path(path=collection, operations=[self._create()], parameters=shared)]
+        named = [self._name_parameter(), *shared]
+        on_all = {"list": self._list, "create": self._create, "deletecollection": self._delete_collection}
+        on_one = {"get": self._read, "update": self._replace, "delete": self._delete, "patch": self._patch}
         found = [
-            Path(
-                path=collection, operations=[self._list(), self._create(), self._delete_collection()], parameters=pretty
-            ),
-            Path(
-                path=collection + "/{name}",
-                operations=[self._read(), self._replace(), self._delete(), self._patch()],
-                parameters=named,
-            ),
+            Path(path=collection, operations=_made(on_all, resource.verbs), parameters=shared),
+            Path(path=collection + "/{name}", operations=_made(on_one, resource.verbs), parameters=named),
         ]
-        if self.resource.has_status:
-            operations = [self._read("Status"), self._replace("Status"), self._patch("Status")]
-            found.append(Path(path=collection + "/{name}/status", operations=operations, parameters=named))
+        for name, each in resource.subresources.items():
+            suffix = name.capitalize()
+            on_part = {
+                "get": partial(self._read, suffix),
+                "update": partial(self._replace, suffix),
+                "patch": partial(self._patch, suffix),
+            }
+            operations = _made(on_part, each.verbs)
+            found.append(Path(path=f"{collection}/{{name}}/{name}", operations=operations, parameters=named))
+        if resource.namespaced:
+            found.append(Path(path=everywhere, operations=[self._list_everywhere()], parameters=[_PRETTY]))
+        if resource.native and self.enable_watch and "watch" in resource.verbs:
+            found += self._watch_paths()
         return found
+
+    def _watch_paths(self) -> Iterator[Path]:
+        """The older paths of watches, which kube-apiserver lists for native kinds."""
+        root, plural, kind = f"/{_root(self._group, self.version.name)}/watch", self.resource.plural, self.resource.kind
+        shared = [*_LIST_PARAMETERS, *_WATCH_PARAMETERS, _PRETTY]
+        collection = f"{root}/{plural}"
+        if self.resource.namespaced:
+            watched = self._watch(_WATCH_LIST)
+            everywhere = replace(watched, id=self._everywhere(watched.id, f"{kind}List"))
+            yield Path(path=collection, operations=[everywhere], parameters=shared)
+            collection, shared = f"{root}/namespaces/{{namespace}}/{plural}", [_NAMESPACE, *shared]
+        yield Path(path=collection, operations=[self._watch(_WATCH_LIST)], parameters=shared)
+        named = [self._name_parameter(), *shared]
+        yield Path(path=f"{collection}/{{name}}", operations=[self._watch(_WATCH)], parameters=named)
+
+    def _watch(self, verb: _Verb) -> Operation:
+        suffix = "List" if verb is _WATCH_LIST else ""
+        made = self._operation(verb, answers={200: (META_PREFIX + "WatchEvent",)}, taken=())
+        return replace(made, id=made.id + suffix)
+
+    @staticmethod
+    def _everywhere(operation_id: str, kind: str) -> str:
+        """The id of an operation on all namespaces, from that on one."""
+        return f"{operation_id.removesuffix(f'Namespaced{kind}')}{kind}ForAllNamespaces"
+
+    @property
+    def _group(self) -> str:
+        return self.resource.group_of(self.version)
 
     def _name_parameter(self) -> Parameter:
         schema = String(description=f"The name of the {self.resource.kind}.", max_length=_LONGEST_NAME)
@@ -296,6 +352,10 @@ class ResourceOperations:
     def _list(self) -> Operation:
         taken = _LIST_PARAMETERS + (_WATCH_PARAMETERS if self.enable_watch else ())
         return self._operation(_LIST, answers={200: self._list_schemas()}, taken=taken)
+
+    def _list_everywhere(self) -> Operation:
+        listed = self._list()
+        return replace(listed, id=self._everywhere(listed.id, self.resource.kind))
 
     def _create(self) -> Operation:
         answers = dict.fromkeys((200, 201, 202), self._schemas())
@@ -336,11 +396,13 @@ class ResourceOperations:
         body: Body | None = None,
         subresource: str = "",
     ) -> Operation:
-        group, version, kind = self.resource.group, self.version.name, self.resource.kind
+        group, version, kind = self._group, self.version.name, self.resource.kind
+        scope = "Namespaced" if self.resource.namespaced else ""
+        camel = native_camel_case(group) if self.resource.native else group_camel_case(group)
         what = f"the {subresource.lower()} of {verb.what}" if subresource else verb.what
         return Operation(
             method=verb.method,
-            id=f"{verb.name}{group_camel_case(group)}{version.capitalize()}{verb.infix}{kind}{subresource}",
+            id=f"{verb.name}{camel}{version.capitalize()}{verb.infix}{scope}{kind}{subresource}",
             description=f"{verb.name.capitalize()} {what.format(kind)}",
             tag=tag(group, version),
             answers=answers,
@@ -358,6 +420,16 @@ class ResourceOperations:
 
     def _object_body(self) -> Body:
         return Body(schema=self._schemas()[0], media_types=OBJECT_TYPES)
+
+
+def _made(operations: Mapping[str, Callable[[], Operation]], verbs: Sequence[str]) -> list[Operation]:
+    """The operations of the verbs that are served."""
+    return [make() for verb, make in operations.items() if verb in verbs]
+
+
+def native_camel_case(group: str) -> str:
+    """``coordination.k8s.io`` as in the id of an operation on a native kind: ``Coordination``."""
+    return group_camel_case(group.removesuffix(".k8s.io") or "core")
 
 
 def group_camel_case(group: str) -> str:

@@ -44,13 +44,13 @@ class ApplyPatcher:
             request.warnings.add(text)
 
     def __call__(self, old: Object | None) -> Object:
-        scope, name = self._scope, self._request.info.name
+        scope, info = self._scope, self._request.info
         obj = self._applied(old and scope.version.from_storage(old))
         self._report()
         if old is None:
             self._check_new(obj)
         obj["metadata"] = _normalised(obj["metadata"], old and old["metadata"])
-        check_name(obj, name)
+        check_name(scope, obj, info)
         return scope.version.to_storage(obj)
 
     def _applied(self, live: Object | None) -> Object:
@@ -80,7 +80,7 @@ class ApplyPatcher:
             resource = self._scope.resource
             detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise errors.conflict(
-                group=resource.group, resource=resource.plural, name=self._request.info.name, detail=detail
+                group=self._scope.group, resource=resource.plural, name=self._request.info.name, detail=detail
             )
 
 

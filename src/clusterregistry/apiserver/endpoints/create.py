@@ -35,6 +35,7 @@ async def _created(scope: RequestScope, request: Request, body: bytes, *, media_
     warn = request.warnings.add
     obj = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
+    scope.place(obj, request.info)
     if request.info.name not in ("", obj["metadata"].get("name")):
         # The path names another object than the body, and the body counts: the right to that one name is not enough.
         await require(request, "create", name="")
@@ -43,6 +44,6 @@ async def _created(scope: RequestScope, request: Request, body: bytes, *, media_
         field_manager.record_update(None, obj, manager=manager)
     else:
         await run_in_worker(partial(field_manager.record_update, None, obj, manager=manager), size=size)
-    admit = scope.admit_for(request.user, request.info.name)
+    admit = scope.admit_for(request.user, request.info)
     stored = scope.version.to_storage(obj)
     return await scope.store.create(stored, dry_run=options.dry_run, warn=warn, admit=admit, size=size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
@@ -16,6 +17,7 @@ from typing import Any
 from clusterregistry.apimachinery.codecs import MAX_STRICT_ERRORS, Decoded, DecodeError, cut, json_codec, yaml_codec
 from clusterregistry.apimachinery.meta import errors, field_errors, object_meta
 from clusterregistry.apimachinery.meta.json_types import ShapeError, json_type
+from clusterregistry.apimachinery.meta.object_meta import MetadataError
 from clusterregistry.apiserver.endpoints.negotiation import APPLY_PATCH, PROTOBUF, YAML
 from clusterregistry.apiserver.endpoints.request_scope import KindScope
 from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
@@ -27,13 +29,14 @@ Type = tuple[str, str]
 
 _ABSENT: Any = object()
 _SHOWN_LIMIT = 30
+"""Bytes of a body that is no object, in a message."""
+_UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
 _WITH_ALIASES = frozenset((YAML, APPLY_PATCH))
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _GO_TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 _PROTOBUF_CODEC = "clusterregistry.apimachinery.codecs.protobuf_codec"
-_STRUCTS = "clusterregistry.apimachinery.codecs.native_structs"
 _modules: dict[str, Any] = {}
 
 
@@ -44,8 +47,6 @@ async def decode_object(  # noqa: PLR0913 - all but three by keyword
 
     ``size`` is the ``work_size`` of the body.
     """
-    if scope.resource.native:
-        await _loaded(_STRUCTS)
     if media_type == PROTOBUF:
         await _loaded(_PROTOBUF_CODEC)
     if size <= LARGE:
@@ -108,8 +109,6 @@ def _decoded(body: bytes, media_type: str, *, default_type: Type | None, strict:
     try:
         return decode(body, strict=strict)
     except DecodeError as error:
-        if not body.strip() and default_type is None:
-            raise errors.bad_request("Object 'Kind' is missing in ''") from None
         raise errors.bad_request(str(error) if media_type == YAML else f"{_NO_KIND}{error}") from None
 
 
@@ -143,8 +142,10 @@ def _summary(body: bytes) -> str:
     """The beginning of a body that is no object, as kube-apiserver shows it."""
     if not body:
         return "<empty>"
-    text = body.decode("utf-8", "replace") if body[:1] == b"{" else body[:_SHOWN_LIMIT].hex()
-    return text if len(text) <= _SHOWN_LIMIT else text[:_SHOWN_LIMIT] + " ..."
+    shown = body[:_SHOWN_LIMIT]
+    # As in Go, one replacement for each invalid byte: the limit may cut a character.
+    text = _UNDECODED_BYTE.sub("\ufffd", shown.decode(errors="surrogateescape")) if body[:1] == b"{" else shown.hex()
+    return text if len(body) <= _SHOWN_LIMIT else text + " ..."
 
 
 def no_object(value: Any) -> str:
@@ -163,6 +164,8 @@ def _typed(value: Any, body: bytes, *, default_type: Type | None) -> Object:
         if given is not None and not isinstance(given, str):
             found = f"json: cannot unmarshal {json_type(given)} into Go struct field .{name} of type string"
             raise errors.bad_request(_NO_KIND + found)
+    if (obj.get("apiVersion") or "").count("/") > 1:
+        raise errors.bad_request(f"unexpected GroupVersion string: {obj['apiVersion']}")
     if default_type is not None:
         for name, default in zip(("apiVersion", "kind"), default_type, strict=True):
             obj[name] = obj.get(name) or default
@@ -197,7 +200,7 @@ def check_kind(scope: KindScope, obj: Object) -> None:
 def wrong_kind(scope: KindScope, obj: Object) -> errors.APIError:
     kind = obj["kind"]
     wrong = field_errors.invalid("kind", kind, f"must be {scope.resource.kind}")
-    return errors.invalid(group=scope.resource.group, kind=kind, name=obj["metadata"].get("name", ""), errors=[wrong])
+    return errors.invalid(group=scope.group, kind=kind, name=obj["metadata"].get("name", ""), errors=[wrong])
 
 
 def _tidied(scope: KindScope, obj: Object, *, warn: Warn) -> list[str]:
@@ -214,7 +217,10 @@ def tidy(scope: KindScope, obj: Object, *, warn: Warn, known: Object | None = No
     Raises ShapeError for metadata of a wrong shape, and for all that does not fit a native kind.
     """
     before = known or {}
-    metadata, unknown = object_meta.decode(obj.get("metadata"), before.get("metadata"))
+    try:
+        metadata, unknown = object_meta.decode(obj.get("metadata"), before.get("metadata"))
+    except MetadataError as error:
+        raise ShapeError(error.of_native(scope.resource.kind) if scope.resource.native else str(error)) from None
     for text in object_meta.deduplicate_owner_references(metadata, patched=known is not None):
         warn(text)
     obj["metadata"] = metadata

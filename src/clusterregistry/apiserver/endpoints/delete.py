@@ -22,23 +22,20 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
     """Deletes an object: a Status if it is removed, the object itself while it has finalizers."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     options = await _options(scope, request)
-    deleted = await scope.store.delete(request.info.name, options)
+    deleted = await scope.store.delete(request.info.key, options)
     if not deleted.removed:
         return encoding.object_response(scope, deleted.kv, representation)
     resource = scope.resource
-    details = {
-        "name": request.info.name,
-        "group": resource.group,
-        "kind": resource.plural,
-        **({"uid": deleted.uid} if deleted.uid else {}),
-    }
+    details = {"name": request.info.name, "group": scope.group, "kind": resource.plural, "uid": deleted.uid}
+    details = {name: value for name, value in details.items() if value}
     return encoding.status_response(request, errors.success(details))
 
 
 async def delete_collection(scope: RequestScope, request: Request) -> Answer:
     """Deletes the objects that a list with the same parameters returns, and returns that list."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
-    selected = list_options(request.query, watch=False)
+    selected = list_options(request.query, watch=False, fields=scope.fields)
+    selected.namespace = request.info.path_namespace
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
     await scope.store.delete_all(listed.items, options)

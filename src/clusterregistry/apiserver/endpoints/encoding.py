@@ -6,7 +6,7 @@ The plain representation is the stored bytes. Most others are made from decoded 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,7 @@ from clusterregistry.apiserver.storage.interface import KeyValue
 JSON_TYPE = JSON.encode()
 YAML_TYPE = YAML.encode()
 PROTOBUF_TYPE = PROTOBUF.encode()
+PROTOBUF_STREAM_TYPE = b"application/vnd.kubernetes.protobuf;stream=watch"
 
 
 def object_response(
@@ -53,9 +54,18 @@ def object_response(
     if representation.is_plain:
         return Response(status, JSON_TYPE, (scope.object_bytes(kv) + b"\n",))
     if representation.kind == METADATA_LIST:
-        raise errors.failure(406, "NotAcceptable", "content is not a list")
-    include = _checked_include(representation, include)
+        raise errors.failure(406, "NotAcceptable", _no_list(scope))
+    include = _checked_include(scope, representation, include)
     return _response(status, _object_bytes(scope, kv, representation, include=include), representation)
+
+
+def _no_list(scope: RequestScope) -> str:
+    """kube-apiserver's message for an object that is requested as a list; that of a native kind has its Go type."""
+    resource = scope.resource
+    if not resource.native:
+        return "content is not a list"
+    go_type = f"*{(resource.group or 'core').partition('.')[0]}.{resource.kind}"
+    return f"you requested {METADATA_LIST}, but the requested object is not a list ({go_type})"
 
 
 async def large_object_response(
@@ -88,9 +98,9 @@ def _columns(scope: RequestScope) -> bytes:
     return table.column_definitions(scope.version.columns)
 
 
-def _checked_include(representation: Representation, include: str) -> str:
+def _checked_include(scope: RequestScope, representation: Representation, include: str) -> str:
     """Checks ``includeObject`` for tables; other representations ignore it."""
-    return table.include_policy(include) if representation.kind == TABLE else include
+    return table.include_policy(include, native=scope.resource.native) if representation.kind == TABLE else include
 
 
 async def list_response(
@@ -100,7 +110,7 @@ async def list_response(
     if representation.kind == METADATA:
         detail = f"you requested {METADATA}, but the requested object is a list ({scope.resource.list_kind})"
         raise errors.failure(406, "NotAcceptable", detail)
-    include = _checked_include(representation, include)
+    include = _checked_include(scope, representation, include)
     head, form, tail = _list_parts(scope, listed, representation, include=include)
     edition = _edition(scope, listed, representation) if representation.kind != TABLE else None
     body = await lazy_list(head, form, listed.items, tail, edition=edition)
@@ -206,10 +216,22 @@ def page_not_found() -> Response:
 
 def event_encoder(scope: RequestScope, representation: Representation, *, include: str) -> Encode:
     """The encoder of a watch's events in this representation. Raises 400."""
-    include = _checked_include(representation, include)
+    include = _checked_include(scope, representation, include)
     if representation.is_plain and scope.is_stored_version:
         return lambda kind, kv: event_bytes(kind, scope.object_bytes(kv))
-    return lambda kind, kv: event_bytes(kind, _event_object(scope, kv, representation, include=include))
+    frame = event_framer(representation)
+    return lambda kind, kv: frame(kind, _event_object(scope, kv, representation, include=include))
+
+
+def event_framer(representation: Representation) -> Callable[[str, bytes], bytes]:
+    """Makes one frame of a watch from the type of the event and its object in JSON."""
+    return _protobuf_event_bytes if representation.media_type == PROTOBUF else event_bytes
+
+
+def _protobuf_event_bytes(kind: str, obj: bytes) -> bytes:
+    from clusterregistry.apimachinery.codecs import protobuf_codec  # noqa: PLC0415 - dear to import, rarely needed
+
+    return protobuf_codec.encode_event(kind, orjson.loads(obj))
 
 
 def _event_object(scope: RequestScope, kv: KeyValue, representation: Representation, *, include: str) -> bytes:
@@ -249,4 +271,4 @@ def bookmark_bytes(
         cells = orjson.dumps([None] * len(scope.version.columns))
         head = table.table_head(_version_only(revision), representation.version, table.NO_COLUMNS)
         obj = head + b'{"cells":' + cells + b',"object":' + obj + b"}" + table.TABLE_TAIL
-    return event_bytes("BOOKMARK", obj)
+    return event_framer(representation)("BOOKMARK", obj)

@@ -16,7 +16,7 @@ from clusterregistry.apiserver.registry.worker_pool import LARGE
 def get(scope: RequestScope, request: Request) -> Reply:
     """The current object; with a resourceVersion, one that is not older than that."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
-    kv = None if request.query_string else scope.store.get_cached(request.info.name)
+    kv = None if request.query_string else scope.store.get_cached(request.info.key)
     if kv is None:
         return _get_later(scope, request, representation)
     if not representation.is_plain and len(kv.value) > LARGE:
@@ -34,7 +34,7 @@ async def _get_later(scope: RequestScope, request: Request, representation: Repr
         any_version = bool(request.query.first("resourceVersion"))
         if revision:
             await wait_until_fresh(scope.store, revision)
-    kv = await scope.store.get(request.info.name, any_version=any_version)
+    kv = await scope.store.get(request.info.key, any_version=any_version)
     if not representation.is_plain and len(kv.value) > LARGE:
         return await encoding.large_object_response(scope, kv, representation, include=include)
     return encoding.object_response(scope, kv, representation, include=include)

@@ -13,7 +13,7 @@ from clusterregistry.apiserver.registry.list import list_objects
 async def list_collection(scope: RequestScope, request: Request) -> Answer:
     """The objects that the user may see, by selectors and page."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
-    options = list_options(request.query, watch=False)
-    options.visible = request.visible
+    options = list_options(request.query, watch=False, fields=scope.fields)
+    options.namespace, options.visible = request.info.path_namespace, request.visible
     listed = await list_objects(scope.store, options)
     return await encoding.list_response(scope, listed, representation, include=request.query.first("includeObject"))

@@ -57,23 +57,8 @@ class Included(Protocol):
         ...
 
 
-class StoredObjects:
-    """The objects themselves, in the version in which they are stored."""
-
-    before = behind = b""
-
-    def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
-        return b",".join([b"", *[kv.value for kv in items[start:end]]])
-
-    def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return [kv.value for kv in items]
-
-    def measure(self, items: Sequence[KeyValue]) -> int:
-        return size_of(items)
-
-
-class ConvertedObjects:
-    """The objects themselves, in another version."""
+class WholeObjects:
+    """The objects themselves."""
 
     before = behind = b""
 
@@ -84,22 +69,25 @@ class ConvertedObjects:
         return b",".join([b"", *self.parts(items[start:end])])
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return [self._scope.object_bytes(kv) for kv in items]
+        return [kv.value for kv in self._scope.in_version(items)]
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        return sum(map(len, self.parts(items)))
+        return size_of(self._scope.in_version(items))
 
 
 class UntypedObjects:
     """The objects without ``apiVersion`` and ``kind``, which the list has for all of them.
 
-    Both are right before the metadata, since the keys of an object are sorted, and no property that sorts before them
-    holds another object named metadata.
+    Where no field of the kind sorts in between, both are right before the metadata, since the keys of an object are
+    sorted, and no property that sorts before them holds another object named metadata. Else objects are decoded.
     """
 
     def __init__(self, scope: RequestScope) -> None:
-        self._objects = objects(scope)
+        self._objects = WholeObjects(scope)
         self._typed = b'"apiVersion":"%b","kind":"%b",' % tuple(text.encode() for text in scope.type) + _METADATA
+        self._are_adjacent = scope.is_stored_version and not any(
+            "apiVersion" < field < "metadata" for field in scope.version.schema.fields
+        )
 
     def join(self, items: Sequence[KeyValue], start: int, end: int) -> bytes:
         return b",".join([b"", *self._parts(items[start:end])])
@@ -108,7 +96,15 @@ class UntypedObjects:
         return sum(map(len, self._parts(items)))
 
     def _parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return [part.replace(self._typed, _METADATA, 1) for part in self._objects.parts(items)]
+        if self._are_adjacent:
+            return [part.replace(self._typed, _METADATA, 1) for part in self._objects.parts(items)]
+        return [_without_type(part) for part in self._objects.parts(items)]
+
+
+def _without_type(part: bytes) -> bytes:
+    obj = orjson.loads(part)
+    del obj["apiVersion"], obj["kind"]
+    return orjson.dumps(obj)
 
 
 class PartialObjects:
@@ -125,16 +121,10 @@ class PartialObjects:
         return b"," + self.before + around.join(self.parts(items[start:end])) + self.behind
 
     def parts(self, items: Sequence[KeyValue]) -> Sequence[bytes]:
-        return metadata_of(items) if self._scope.is_stored_version else [self._converted(kv) for kv in items]
+        return metadata_of(self._scope.in_version(items))
 
     def measure(self, items: Sequence[KeyValue]) -> int:
-        around = len(items) * len(self.before + self.behind)
-        if self._scope.is_stored_version:
-            return around + metadata_size(items)
-        return around + sum(map(len, self.parts(items)))
-
-    def _converted(self, kv: KeyValue) -> bytes:
-        return orjson.dumps(self._scope.object(kv)["metadata"])
+        return len(items) * len(self.before + self.behind) + metadata_size(self._scope.in_version(items))
 
 
 class NoObjects:
@@ -146,14 +136,9 @@ class NoObjects:
         return [b"null"] * len(items)
 
 
-def objects(scope: RequestScope) -> StoredObjects | ConvertedObjects:
-    """The objects themselves."""
-    return StoredObjects() if scope.is_stored_version else ConvertedObjects(scope)
-
-
 def listed_objects(scope: RequestScope) -> Form:
     """The objects of a list; those of native kinds without their type, as in kube-apiserver."""
-    return UntypedObjects(scope) if scope.resource.native else objects(scope)
+    return UntypedObjects(scope) if scope.resource.native else WholeObjects(scope)
 
 
 def partial_head(version: str) -> bytes:

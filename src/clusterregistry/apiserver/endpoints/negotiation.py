@@ -64,11 +64,12 @@ def negotiate(request: Request, *, native: bool) -> Representation:
     return _PRETTY[wanted] if _wants_pretty(request, user_agent) else wanted
 
 
-def negotiate_watch(request: Request) -> Representation:
-    """The representation of the objects of a watch, which come in JSON only. Raises 406."""
-    found = _representation(request.header("accept"))
-    if found is None or found.media_type != JSON:
-        raise errors.not_acceptable([f"{JSON};stream={_STREAM}"])
+def negotiate_watch(request: Request, *, native: bool) -> Representation:
+    """The representation of the objects of a watch: JSON, and for a native kind protobuf as well. Raises 406."""
+    found = (_native_representation if native else _representation)(request.header("accept"))
+    if found is None or found.media_type not in (JSON, PROTOBUF):
+        offered = (JSON, PROTOBUF) if native else (JSON,)
+        raise errors.not_acceptable([f"{media_type};stream={_STREAM}" for media_type in offered])
     return found
 
 
@@ -138,10 +139,12 @@ def _fitting(clause: Clause, offered: Sequence[str]) -> Representation | None:
     return Representation(media_type, kind, version, pretty=pretty)
 
 
-def patch_type(content_type: str) -> str:
+def patch_type(content_type: str, *, native: bool = False) -> str:
     """The type of a patch. As in kube-apiserver its name is case-sensitive. Raises 415."""
     media_type = content_type.strip().partition(";")[0]
     if media_type not in PATCH_TYPES:
+        if native:  # the router of kube-apiserver refuses it
+            raise errors.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         raise errors.unsupported_media_type(PATCH_TYPES)
     return media_type
 

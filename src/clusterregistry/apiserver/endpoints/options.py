@@ -10,7 +10,6 @@ from typing import Any
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.meta import errors, field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
-from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.integers import parse_int
 from clusterregistry.apimachinery.meta.json_types import json_type
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
@@ -21,6 +20,7 @@ from clusterregistry.apiserver.endpoints.request_info import parse_bool
 from clusterregistry.apiserver.http.request import Query
 from clusterregistry.apiserver.registry.deletion import DeleteOptions, Preconditions
 from clusterregistry.apiserver.registry.list import EXACT, NOT_OLDER_THAN, ListOptions
+from clusterregistry.apiserver.registry.selectable_fields import NAME_ALONE, SelectableFields
 
 _META_GROUP = "meta.k8s.io"
 
@@ -41,13 +41,14 @@ def invalid_options(kind: str, wrong: Sequence[FieldError]) -> errors.APIError:
     return errors.invalid(group=_META_GROUP, kind=kind, name="", errors=wrong)
 
 
-def list_options(query: Query, *, watch: bool) -> ListOptions:
-    """Raises 400 and 422."""
+def list_options(query: Query, *, watch: bool, fields: SelectableFields = NAME_ALONE) -> ListOptions:
+    """``fields`` are those that the resource can be selected by. Raises 400 and 422."""
     initial = query.first("sendInitialEvents")
     try:
         options = ListOptions(
             labels=parse_label_selector(query.first("labelSelector")),
-            fields=parse_field_selector(query.first("fieldSelector")),
+            fields=fields.parse(query.first("fieldSelector")),
+            reader=fields.reader,
             limit=max(_integer(query, "limit") or 0, 0),
             continue_token=query.first("continue"),
             resource_version=query.first("resourceVersion"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.codecs import Decoded, DecodeError, json_codec
 from clusterregistry.apimachinery.meta import errors, field_errors
-from clusterregistry.apimachinery.meta.json_types import ShapeError
+from clusterregistry.apimachinery.meta.json_types import ShapeError, go_text
 from clusterregistry.apimachinery.patch import (
     InvalidPatch,
     PatchFailed,
@@ -35,7 +35,7 @@ Apply = Callable[[Object, Any], Any]
 async def patch(scope: RequestScope, request: Request) -> Answer:
     """Changes an object by a patch of it. Raises 400, 404, 409, 413, 415, 422."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
-    media_type = negotiation.patch_type(request.header("content-type"))
+    media_type = negotiation.patch_type(request.header("content-type"), native=scope.resource.native)
     body = request.take_buffered_body() or await request.body()
     size = work_size(body, media_type)
     if size > LARGE:
@@ -59,7 +59,7 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
         decoded = await _decoded(body, strict=options.field_validation != "Ignore")
         change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
     return await scope.store.update(
-        request.info.name,
+        request.info.key,
         UpdateRequest(
             change=change,
             strategy=scope.strategy_for(request.info.subresource),
@@ -68,7 +68,7 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
             discard_warnings=request.warnings.checkpoint(),
             allow_create=is_apply and not request.info.subresource,
             before_create=partial(require, request, "create"),
-            admit=scope.admit_for(request.user, request.info.name),
+            admit=scope.admit_for(request.user, request.info),
             size=size,
         ),
     )
@@ -96,6 +96,7 @@ class _Patch:
         self._scope = scope
         self._request = request
         self._options = options
+        self._media_type = media_type
         self._document = decoded.value
         self._mistakes = decoded.strict_errors
         if media_type == negotiation.JSON_PATCH:
@@ -105,26 +106,32 @@ class _Patch:
         self._apply = self._applied_by(media_type)
 
     def __call__(self, old: Object | None) -> Object:
-        scope, name = self._scope, self._request.info.name
+        scope, info = self._scope, self._request.info
         if old is None:
-            raise scope.store.not_found(name)
+            raise scope.store.not_found(info.key)
         current = scope.version.from_storage(old)
         obj = self._patched(current)
         if not isinstance(obj.get("kind"), str) or not obj["kind"]:
             shown = json_codec.encode(obj)
             raise _invalid(shown, f"Object 'Kind' is missing in '{shown.decode()}'")
         # For errors, which show the object before it is pruned. Without strict validation there are none after that.
-        shown = json_codec.encode(obj) if scope.version.decode or self._is_strict else b""
+        shown = self._shown(obj) if scope.version.decode or self._is_strict else b""
         try:
             unknown = tidy(scope, obj, warn=self._request.warnings.add, known=current)
         except ShapeError as error:
-            raise _invalid(shown or json_codec.encode(obj), str(error)) from None
+            raise _invalid(shown or self._shown(obj), str(error)) from None
         self._report([*self._mistakes, *unknown_fields(unknown)], shown)
-        check_name(obj, name)
+        check_name(scope, obj, info)
         self._check_type(obj)
         field_manager = scope.field_manager_for(self._request.info.subresource)
         field_manager.record_update(current, obj, manager=manager_name(self._request, self._options))
         return scope.version.to_storage(obj)
+
+    def _shown(self, obj: Object) -> bytes:
+        """The object as errors show it; for a strategic merge of a native kind, as in kube-apiserver, the patch."""
+        if self._scope.resource.native and self._media_type == negotiation.STRATEGIC_MERGE_PATCH:
+            return go_text(self._document).encode("utf-8", "replace")
+        return json_codec.encode(obj)
 
     def _applied_by(self, media_type: str) -> Apply:
         if media_type == negotiation.JSON_PATCH:
@@ -154,7 +161,7 @@ class _Patch:
         if obj.get("apiVersion") != scope.group_version:
             wrong = field_errors.invalid("apiVersion", obj.get("apiVersion", ""), f"must be {scope.group_version}")
             raise errors.invalid(
-                group=scope.resource.group, kind=scope.resource.kind, name=self._request.info.name, errors=[wrong]
+                group=scope.group, kind=scope.resource.kind, name=self._request.info.name, errors=[wrong]
             )
 
     def _report(self, mistakes: list[str], shown: bytes) -> None:

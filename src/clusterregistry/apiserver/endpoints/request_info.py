@@ -18,6 +18,9 @@ _PREFIXES = {"api", "apis"}
 _FALSE = {"false", "0"}
 _CACHED_CHARACTERS = 512
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+"""What may follow the name of a Namespace in a path without being a resource within it."""
+
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 """Groups of reviews, which are never stored."""
 
@@ -34,8 +37,13 @@ class RequestInfo(Struct, kw_only=True):
     group: str = ""
     version: str = ""
     namespace: str = ""
+    """The namespace for authorization; for a request of a Namespace itself, its name."""
+    path_namespace: str = ""
+    """The namespace that the path is within: that of its objects, but not of a Namespace itself."""
     resource: str = ""
     name: str = ""
+    key: str = ""
+    """The key of the object in its store: the name, with the namespace before it in a path with a namespace."""
     subresource: str = ""
     parts: tuple[str, ...] = ()
     is_mutating: bool = False
@@ -64,10 +72,12 @@ def _parse(method: str, path: str, query_string: bytes) -> RequestInfo:
     verb = _VERBS.get(method, "")
     if rest[0] == "watch":
         verb, rest = "watch", rest[1:]
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2:  # noqa: PLR2004 - a resource within a namespace
-        namespace, rest = rest[1], rest[2:]
-    name = rest[1] if len(rest) > 1 else ""
+    namespace = path_namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:  # noqa: PLR2004 - a resource within a namespace
+            path_namespace, rest = namespace, rest[2:]
+    name = key = rest[1] if len(rest) > 1 else ""
     if not name:
         verb, name = _collection_verb(verb, query_string)
     return RequestInfo(
@@ -77,8 +87,10 @@ def _parse(method: str, path: str, query_string: bytes) -> RequestInfo:
         group=group,
         version=version,
         namespace=namespace,
+        path_namespace=path_namespace,
         resource=rest[0],
         name=name,
+        key=f"{path_namespace}/{key}" if path_namespace else key,
         subresource=rest[2] if len(rest) > 2 else "",  # noqa: PLR2004 - resource, name, subresource
         parts=tuple(rest),
         is_mutating=verb in _MUTATING and group not in _REVIEWS,
@@ -113,7 +125,7 @@ def _selected_name(text: str) -> str:
     if not text:
         return ""
     try:
-        return parse_field_selector(text).name or ""
+        return parse_field_selector(text, supported=None).name or ""
     except SelectorError:
         return ""
 

@@ -24,7 +24,8 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 Object = dict[str, Any]
 
-_SERVER_FIELDS = ("namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp")
+_OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
+_SERVER_FIELDS = ("selfLink", "uid", "resourceVersion", "generation", "creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ async def _answered(scope: ReviewScope, request: Request, body: bytes, *, media_
     options = write_options(request.query, "CreateOptions")
     validation, warn = options.field_validation, request.warnings.add
     question = await decode_object(scope, body, media_type, size=size, field_validation=validation, warn=warn)
-    _prepare(question)
+    _prepare(question, namespace=request.info.path_namespace)
     await run_in_worker(partial(_check, scope, question, manager=manager_name(request, options)), size=size)
     return await scope.review.answer(question, request.user)
 
@@ -91,11 +92,17 @@ def _check(scope: ReviewScope, question: Object, *, manager: str) -> None:
     scope.review.validate(question)
 
 
-def _prepare(question: Object) -> None:
-    """Drops the fields that only the server sets, the status above all."""
+def _prepare(question: Object, *, namespace: str) -> None:
+    """Drops the fields that only the server sets, the status above all, and sets the namespace. Raises 400."""
     question.pop("status", None)
+    metadata = question["metadata"]
+    given = metadata.pop("namespace", None) or namespace
+    if namespace and given != namespace:
+        raise errors.bad_request(_OTHER_NAMESPACE)
     for name in _SERVER_FIELDS:
-        question["metadata"].pop(name, None)
+        metadata.pop(name, None)
+    if namespace:
+        metadata["namespace"] = namespace
 
 
 def _response(answer: Object, representation: Representation) -> Response:

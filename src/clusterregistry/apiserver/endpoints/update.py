@@ -10,6 +10,7 @@ from clusterregistry.apiserver.endpoints import encoding, negotiation
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
 from clusterregistry.apiserver.endpoints.request import Request, require
+from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer
 from clusterregistry.apiserver.registry.store import UpdateRequest, Written
@@ -39,19 +40,21 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
     options = write_options(request.query, "UpdateOptions")
     warn = request.warnings.add
     sent = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
-    check_name(sent, request.info.name)
+    check_name(scope, sent, request.info)
     check_kind(scope, sent)
     field_manager = scope.field_manager_for(request.info.subresource)
-    manager = manager_name(request, options)
+    manager, inherit = manager_name(request, options), scope.version.inherit
 
     def replaced(old: Object | None) -> Object:
         scope.store.check_uid(sent, old)
         obj = {**sent, "metadata": {**sent["metadata"]}}
+        if old and inherit:
+            inherit(obj, old)
         field_manager.record_update(old and scope.version.from_storage(old), obj, manager=manager)
         return scope.version.to_storage(obj)
 
     return await scope.store.update(
-        request.info.name,
+        request.info.key,
         UpdateRequest(
             change=replaced,
             strategy=scope.strategy_for(request.info.subresource),
@@ -59,7 +62,7 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
             warn=warn,
             discard_warnings=request.warnings.checkpoint(),
             before_create=partial(require, request, "create"),
-            admit=scope.admit_for(request.user, request.info.name),
+            admit=scope.admit_for(request.user, request.info),
             size=size,
         ),
     )
@@ -70,11 +73,12 @@ async def without_name(_scope: RequestScope, _request: Request) -> Answer:
     raise errors.bad_request("name must be provided")
 
 
-def check_name(obj: Object, name: str) -> None:
-    """The name in a body must be the name in the path. Raises 400."""
-    given = obj["metadata"].get("name")
+def check_name(scope: RequestScope, obj: Object, info: RequestInfo) -> None:
+    """Name and namespace in a body must be those in the path; a namespace that is left out is set. Raises 400."""
+    name, given = info.name, obj["metadata"].get("name")
     if not given:
         message = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         raise errors.bad_request(message)
     if given != name:
         raise errors.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    scope.place(obj, info)

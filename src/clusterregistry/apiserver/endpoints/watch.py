@@ -16,8 +16,9 @@ from typing import Any
 import orjson
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, negotiation, websocket
 from clusterregistry.apiserver.endpoints.encoding import JSON_TYPE as JSON
+from clusterregistry.apiserver.endpoints.encoding import PROTOBUF_STREAM_TYPE
 from clusterregistry.apiserver.endpoints.negotiation import Representation
 from clusterregistry.apiserver.endpoints.options import list_options
 from clusterregistry.apiserver.endpoints.request import Request
@@ -49,10 +50,10 @@ class WatchSettings:
 
 async def watch(scope: RequestScope, request: Request, settings: WatchSettings) -> Answer:
     """Starts a watch. Raises 400, 406 and 422 before the stream begins; later errors are ERROR events in the stream."""
-    representation = negotiation.negotiate_watch(request)
+    representation = negotiation.negotiate_watch(request, native=scope.resource.native)
     include = request.query.first("includeObject")
-    options = list_options(request.query, watch=True)
-    options.visible = request.visible
+    options = list_options(request.query, watch=True, fields=scope.fields)
+    options.namespace, options.visible = request.info.path_namespace, request.visible
     if len(request.info.parts) > 1:  # the older path of one object's watch: .../watch/RESOURCE/NAME
         if not options.fields.empty:
             raise errors.bad_request("both a name and a field selector provided; please provide one or the other.")
@@ -67,9 +68,12 @@ async def watch(scope: RequestScope, request: Request, settings: WatchSettings) 
         revision=revision,
         settings=settings,
     )
+    content_type = PROTOBUF_STREAM_TYPE if representation.media_type == negotiation.PROTOBUF else JSON
     if request.method == "HEAD":  # it has no body
-        return Response(200, JSON, ())
-    return StreamResponse(200, JSON, session.run)
+        return Response(200, content_type, ())
+    if websocket.is_requested(request):
+        return websocket.switch(request, session.run, is_binary=content_type is PROTOBUF_STREAM_TYPE)
+    return StreamResponse(200, content_type, session.run)
 
 
 def _next_bookmark(now: float, deadline: float) -> float:
@@ -99,7 +103,7 @@ class _Session:
         self._revision = revision
         self._settings = settings
         self._encode = encoding.event_encoder(scope, representation, include=include)
-        self._key = (scope.version.name, representation, include)
+        self._key = (scope.group_version, representation, include)
         self._first = representation.kind == negotiation.TABLE
 
     async def run(self, outlet: Outlet) -> None:
@@ -138,7 +142,7 @@ class _Session:
             feed.begun(seen)
             await self._send_changes(outlet, feed, seen=seen, deadline=deadline)
         except errors.APIError as error:
-            await outlet.send(encoding.event_bytes("ERROR", orjson.dumps(error.status)))
+            await outlet.send(encoding.event_framer(self._representation)("ERROR", orjson.dumps(error.status)))
 
     async def _send_changes(self, outlet: Outlet, feed: Feed, *, seen: int, deadline: float) -> None:
         loop, watcher = asyncio.get_running_loop(), feed.watcher
@@ -182,7 +186,7 @@ class _Session:
         try:
             # 0 is any version, such as the cached one, even if the storage is unavailable.
             known = store.storage.revision if options.resource_version == "0" else 0
-            page = await store.storage.list(store.prefix, revision=known)
+            page = await store.storage.list(options.prefix_in(store), revision=known)
         except StorageError as error:
             raise api_error(error) from error
         selected = await feed.existing(page)
@@ -205,7 +209,7 @@ class _Session:
     async def _history(self, *, after: int) -> Sequence[Event]:
         store = self._scope.store
         try:
-            return await store.storage.history(store.prefix, after=after, limit=_HISTORY_PAGE)
+            return await store.storage.history(self._options.prefix_in(store), after=after, limit=_HISTORY_PAGE)
         except StorageError as error:
             raise watch_error(error) from error
 

@@ -6,6 +6,7 @@ A user who may not list or watch a collection, but may get some of its objects b
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from collections.abc import Set as AbstractSet
 
 from clusterregistry.apiserver.authz.forbidden import forbidden
 from clusterregistry.apiserver.authz.interface import (
@@ -22,9 +23,13 @@ from clusterregistry.apiserver.http.response import Answer, Reply, resolve
 
 _ALLOWED_FILTERED = Decision(Verdict.ALLOW, "filtered: only objects that the user may get by their names are shown")
 _COLLECTION_VERBS = frozenset({"list", "watch"})
+_NAMESPACES = ("", "namespaces")
 
 
-def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter:
+def filter_for(
+    authorizer: Authorizer, *, filtered_lists: bool = True, namespaced: AbstractSet[tuple[str, str]] = frozenset()
+) -> Filter:
+    """``namespaced`` has the group and the plural of each resource whose objects belong to namespaces."""
     lister = authorizer if isinstance(authorizer, NameLister) else EmptyNameLister()
 
     def wrap(inner: Handler) -> Handler:
@@ -50,7 +55,14 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
             if allowed and attributes.verb != "watch":
                 return
             # Also for a watch that may see everything: rights may change while it lasts.
-            visible = Visibility(authorizer, lister, attributes=attributes, allowed=allowed, filtered=filtered_lists)
+            visible = Visibility(
+                authorizer,
+                lister,
+                attributes=attributes,
+                allowed=allowed,
+                filtered=filtered_lists,
+                namespaced=(attributes.group, attributes.resource) in namespaced,
+            )
             if not allowed and (decision.verdict is Verdict.DENY or not _sees_some(visible, attributes)):
                 raise forbidden(attributes, decision)
             request.visible = visible
@@ -63,8 +75,9 @@ def filter_for(authorizer: Authorizer, *, filtered_lists: bool = True) -> Filter
 
 
 def _sees_some(visible: Visibility, attributes: Attributes) -> bool:
-    """Whether a refused request is for a collection of which the user may get some objects."""
-    if attributes.verb not in _COLLECTION_VERBS or attributes.namespace or attributes.subresource:
+    """Whether a refused request is for a collection of which the user may get some objects by their names."""
+    if attributes.verb not in _COLLECTION_VERBS or attributes.subresource:
         return False
-    names = visible.single_names()
-    return attributes.name in names if attributes.name else bool(names)
+    if attributes.namespace and not visible.namespaced and (attributes.group, attributes.resource) != _NAMESPACES:
+        return False
+    return visible.shows_some()

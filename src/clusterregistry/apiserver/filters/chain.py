@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     authenticator: Authenticator,
     authorizer: Authorizer,
     filtered_lists: bool,
+    namespaced: AbstractSet[tuple[str, str]],
     request_metrics: RequestMetrics,
     reading: FairQueue | None,
     writing: FairQueue | None,
@@ -56,7 +58,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         audit.filter_for(audit_log),
         impersonation.filter_for(authorizer),
         in_flight.filter_for(reading=reading, writing=writing, metrics=request_metrics),
-        authorization.filter_for(authorizer, filtered_lists=filtered_lists),
+        authorization.filter_for(authorizer, filtered_lists=filtered_lists, namespaced=namespaced),
         timeout.filter_for(request_timeout),
     ]
     return reduce(lambda inner, outer: outer(inner), reversed(filters), routes)

@@ -87,8 +87,9 @@ class Series:
 class RequestMetrics:
     """Counts requests. Only what is served gets labels of its own, so that no client can add series."""
 
-    def __init__(self, served: Collection[tuple[str, str, str]]) -> None:
-        self._served = frozenset(served)
+    def __init__(self, served: Mapping[tuple[str, str, str], Collection[str]]) -> None:
+        """``served`` are groups, versions and resources, each with its subresources."""
+        self._served = served
         self._series: dict[Labels, Series] = {}
         self._reading, self._mutating = Flight(), Flight()
         self.terminated_watchers = 0
@@ -118,10 +119,13 @@ class RequestMetrics:
 
     def _labels(self, info: RequestInfo) -> Labels:
         verb = _VERBS.get(info.verb, "other")
-        if (info.group, info.version, info.resource) not in self._served:
+        subresources = self._served.get((info.group, info.version, info.resource))
+        if subresources is None:
             return verb, "", "", "", "", "", "apiserver"
-        scope = "resource" if info.name or verb == "POST" else "cluster"
-        subresource = "status" if info.subresource == "status" else ""
+        scope = "namespace" if info.namespace else "cluster"
+        if info.name or verb == "POST":
+            scope = "resource"
+        subresource = info.subresource if info.subresource in subresources else ""
         return verb, info.group, info.version, info.resource, subresource, scope, "apiserver"
 
 

@@ -103,7 +103,8 @@ class _Deadlines:
 
 
 def _too_late() -> errors.APIError:
-    return errors.timeout("request did not complete within the allotted timeout", retry_after=1)
+    # Without Retry-After, as in kube-apiserver: client-go repeats whatever has it, and a write may have been done.
+    return errors.timeout("request did not complete within the allotted timeout")
 
 
 def _may_have_timeout(query_string: bytes) -> bool:

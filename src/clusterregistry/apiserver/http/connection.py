@@ -7,6 +7,7 @@ response, its body or its client.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ from clusterregistry.apiserver.http import response_writer
 from clusterregistry.apiserver.http.parser import R, RequestParser
 from clusterregistry.apiserver.http.request import ClientGoneError
 from clusterregistry.apiserver.http.request_body import IncomingRequest
-from clusterregistry.apiserver.http.response import Answer, Reply, Response, text_response
+from clusterregistry.apiserver.http.response import Answer, Reply, Response, WebSocketResponse, text_response
 from clusterregistry.apiserver.http.transport import ClientTransport
 
 HEAD_SECONDS = 32.0
@@ -179,6 +180,10 @@ class Connection(asyncio.BufferedProtocol, Generic[R]):
             answer = reply if isinstance(reply, Response) else await _awaited(request, reply)
             keep_alive, date = self._keeps_alive(request), self._server.date
             if not response_writer.send_at_once(answer, request, self._transport, date=date, keep_alive=keep_alive):
+                if isinstance(answer, WebSocketResponse):
+                    keep_alive = False
+                    await self._serve_websocket(answer)
+                    return
                 await response_writer.send(answer, request, self._transport, date=date, keep_alive=keep_alive)
         except ClientGoneError:
             pass  # a client that is still connected gets the parser's refusal next
@@ -190,6 +195,18 @@ class Connection(asyncio.BufferedProtocol, Generic[R]):
         finally:
             self._task = None
             self._done(keep_alive=keep_alive)
+
+    async def _serve_websocket(self, answer: WebSocketResponse) -> None:
+        """Switches protocols and sends the stream, with which the connection ends."""
+        # Imported in a thread, since the first time takes 35 ms, and other requests do not wait for it.
+        module = await asyncio.to_thread(importlib.import_module, "clusterregistry.apiserver.http.websocket")
+        websocket = module.WebSocket(self._transport, self._close_soon, is_binary=answer.is_binary)
+        await self._transport.drain()
+        self._transport.write(response_writer.switch_head(answer, self._server.date))
+        if not self._transport.is_lost:
+            self._parser.switch(websocket.receive)
+        await answer.stream(websocket)
+        await websocket.end()
 
     def _keeps_alive(self, request: R) -> bool:
         """Whether another request may follow this one, which has its response."""

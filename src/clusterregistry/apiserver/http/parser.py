@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Generic, TypeVar
 from urllib.parse import unquote
@@ -56,6 +56,7 @@ class RequestParser(Generic[R]):
         "_ignores_input",
         "_method",
         "_parser",
+        "_receiver",
         "_repeated",
         "_request_class",
         "_transport",
@@ -85,6 +86,8 @@ class RequestParser(Generic[R]):
         self._headers: Headers = {}
         self._held = bytearray()
         self._method = ""
+        self._receiver: Callable[[bytes], None] | None = None
+        """Takes the bytes behind a request that has switched to another protocol."""
         self._repeated: list[tuple[str, str]] = []
         self._unparsed = 0
         self._url = b""
@@ -92,8 +95,8 @@ class RequestParser(Generic[R]):
     def feed(self, data: bytes) -> None:
         """Parses received bytes. Never raises: malformed input ends in a ``refusal``."""
         if self._ignores_input:
-            return
-        if len(self.requests) > 1:
+            self._take_unparsed(data)
+        elif len(self.requests) > 1:
             self._hold(data)
         elif self.between_messages:
             self._parse_request(data)
@@ -103,18 +106,34 @@ class RequestParser(Generic[R]):
     def resume(self) -> None:
         """Parses the bytes that were held back while the last request was answered."""
         if self._held and not self._ignores_input:
-            held, self._held = bytes(self._held), bytearray()
-            self._transport.release(len(held))
-            self.feed(held)
+            self.feed(self._released())
+
+    def switch(self, receiver: Callable[[bytes], None]) -> None:
+        """Gives all bytes behind the last request, which asked for another protocol, to the reader of that protocol."""
+        self._receiver = receiver
+        if self._held:
+            receiver(self._released())
 
     def close(self) -> None:
         """Ignores all further input."""
-        self._ignores_input = True
+        self._ignores_input, self._receiver = True, None
         del self._parser  # it refers to this object: a cycle that would wait for the collector
 
     def _hold(self, data: bytes) -> None:
         self._held += data
         self._transport.hold(len(data))
+
+    def _released(self) -> bytes:
+        held, self._held = bytes(self._held), bytearray()
+        self._transport.release(len(held))
+        return held
+
+    def _take_unparsed(self, data: bytes) -> None:
+        """Takes bytes that are no HTTP: they are dropped, unless the last request asked for a WebSocket."""
+        if self._receiver is not None:
+            self._receiver(data)
+        elif data and self.refusal is None and self.requests and self.requests[-1].asks_for_websocket:
+            self._hold(data)
 
     def _parse_request(self, data: bytes) -> None:
         """Parses bytes that begin with a request. A request with a cached head skips httptools."""
@@ -140,6 +159,7 @@ class RequestParser(Generic[R]):
                 self._hold(data[start:])
                 return
             if self._ignores_input:
+                self._take_unparsed(data[start:])
                 return
             self._parse(data[start : start + _SLICE])
 
@@ -156,15 +176,16 @@ class RequestParser(Generic[R]):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._ignore_upgrade(self.requests[-1])
+        except httptools.HttpParserUpgrade as upgrade:
+            self._stop_parsing(self.requests[-1])
+            self._take_unparsed(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             why = error.__context__  # the exception of an ``on_`` method
             status = why.status if isinstance(why, HeadRefusedError) else HTTPStatus.BAD_REQUEST
             self._refuse(status, str(why or error))
 
-    def _ignore_upgrade(self, request: R) -> None:
-        """Answers a request to switch protocols without switching. A body is lost: httptools takes it as upgraded."""
+    def _stop_parsing(self, request: R) -> None:
+        """Ends HTTP behind a request to switch protocols, be it granted or not. A body is lost: it has no length."""
         self._ignores_input = True
         if request.announces_body:
             request.is_complete, self._current = False, request

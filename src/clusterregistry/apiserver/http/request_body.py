@@ -116,6 +116,11 @@ class IncomingRequest(HttpRequest):
         """Whether the head says that a body follows."""
         return bool(self.declared_length) or bool(self.header("transfer-encoding"))
 
+    @property
+    def asks_for_websocket(self) -> bool:
+        """Whether the client asks to switch to a WebSocket. It should say nothing before it has an answer."""
+        return self.header("upgrade").lower() == "websocket"
+
     def allows_next_request(self) -> bool:
         """Discards the rest of the body and says whether another request can follow on the connection.
 

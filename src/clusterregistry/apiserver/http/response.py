@@ -41,6 +41,16 @@ class StreamResponse:
     headers: list[Header] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class WebSocketResponse(StreamResponse):
+    """A stream that is sent as messages of a WebSocket: the connection switches to that protocol.
+
+    Each line is a message. Where ``is_binary``, each message has its length before it instead, in four bytes.
+    """
+
+    is_binary: bool = False
+
+
 Answer = Response | StreamResponse
 
 Reply = Response | Awaitable[Answer]
@@ -92,6 +102,8 @@ class SharedPiece(Protocol):
     data: bytes
     on_the_wire: bytes | None
     """The piece as an HTTP chunk; the first outlet that needs the chunk makes it for all."""
+    as_messages: bytes | None
+    """The piece as messages of a WebSocket, likewise."""
 
 
 class Outlet(Protocol):

@@ -6,7 +6,14 @@ import asyncio
 from http import HTTPStatus
 
 from clusterregistry.apiserver.http.request_body import IncomingRequest
-from clusterregistry.apiserver.http.response import TEXT, Answer, Response, SharedPiece, StreamResponse
+from clusterregistry.apiserver.http.response import (
+    TEXT,
+    Answer,
+    Response,
+    SharedPiece,
+    StreamResponse,
+    WebSocketResponse,
+)
 from clusterregistry.apiserver.http.transport import ClientTransport
 
 _SINGLE_WRITE = 64 * 1024
@@ -88,6 +95,11 @@ def _stream_head(answer: StreamResponse, date: bytes, *, keep_alive: bool, in_ch
     if in_chunks:
         lines.append(b"transfer-encoding: chunked")
     return _joined(lines)
+
+
+def switch_head(answer: WebSocketResponse, date: bytes) -> bytes:
+    """The head after which the connection is a WebSocket. Raises ValueError as ``_joined``."""
+    return _joined([_STATUS_LINES[answer.status], date, *map(b": ".join, answer.headers)])
 
 
 def _joined(lines: list[bytes]) -> bytes:

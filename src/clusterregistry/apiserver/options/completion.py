@@ -21,6 +21,7 @@ from clusterregistry.apiserver.options import (
     host_cluster,
     limits,
     oidc,
+    runtime_config,
     storage,
     webhooks,
 )
@@ -295,6 +296,7 @@ def _other_problems(options: Options) -> list[Problem]:
     problems += storage.problems(options.storage)
     problems += limits.problems(options.limits)
     problems += audit.problems(options.audit)
+    problems += runtime_config.problems(options.features.runtime_config)
     if not options.storage.watch_cache:
         problems.append(Problem("--watch-cache", "false is not supported yet"))
     if options.general.v < 0:

@@ -81,6 +81,13 @@ class StorageOptions:
         "time does it. 0 turns it off.",
         example="--etcd-compaction-interval=1h",
     )
+    event_ttl: float = option(
+        3600.0,
+        kind=DURATION,
+        help="How long an event is kept after it was last written. It is removed within a sixtieth of that time, or a "
+        "minute, afterwards.",
+        example="--event-ttl=24h",
+    )
     watch_cache: bool = option(
         True,
         kind=BOOLEAN,
@@ -122,6 +129,7 @@ def problems(options: StorageOptions) -> list[Problem]:
     if not options.etcd_prefix.startswith("/"):
         found.append(Problem("--etcd-prefix", f'"{options.etcd_prefix}" must begin with a slash'))
     found += _wrong_pairs(options)
+    found += checks.positive("--event-ttl", options.event_ttl)
     for flag, path in (("cafile", options.etcd_cafile), ("certfile", options.etcd_certfile)):
         found += checks.readable_file(f"--etcd-{flag}", path)
     found += checks.readable_file("--etcd-keyfile", options.etcd_keyfile)

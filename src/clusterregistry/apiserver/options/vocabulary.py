@@ -95,7 +95,7 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
-UNSUPPORTED: Mapping[str, str] = {"authorization-always-allow": "authorization", "profiling": "profiling"}
+UNSUPPORTED: Mapping[str, str] = {"authorization-always-allow": "authorization"}
 """By flag that is planned: the topic. Such a flag is refused, never ignored: a server that silently runs without its
 audit log is worse than one that does not start. A change that implements a flag moves it from here to a group."""
 

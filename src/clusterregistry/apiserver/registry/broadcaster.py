@@ -65,7 +65,7 @@ class Broadcaster:
         if self._closed:
             watcher.end()
             return watcher
-        key = (options.labels, options.fields, representation)
+        key = (options.namespace, options.labels, options.fields, representation)
         channel = self._channels.get(key)
         if not isinstance(channel, _Channel):
             channel = self._channels[key] = _Channel(options, encode)

@@ -40,6 +40,16 @@ def unmet(metadata: dict[str, Any], wanted: Preconditions) -> str:
     return ""
 
 
+def unmet_by_rules(metadata: dict[str, Any], wanted: Preconditions) -> str:
+    """The message for a kind with rules of deletion of its own, such as Namespace; empty if all hold."""
+    expected = {"UID": (wanted.uid, metadata["uid"])}
+    expected["ResourceVersion"] = (wanted.resource_version, metadata["resourceVersion"])
+    for name, (given, found) in expected.items():
+        if given is not None and given != found:
+            return f"Precondition failed: {name} in precondition: {given}, {name} in object meta: {found}"
+    return ""
+
+
 def finalizers_after(finalizers: list[str], options: DeleteOptions) -> list[str]:
     """The finalizers that hold the object once it is deleted with these options.
 
@@ -74,12 +84,18 @@ def _first_policy(finalizers: list[str]) -> str:
     return next((name for name in finalizers if name in (ORPHAN, FOREGROUND)), "")
 
 
-def marked(obj: dict[str, Any], *, finalizers: list[str], now: str) -> dict[str, Any]:
-    """The object with its deletion timestamp. Marking it a second time changes only its finalizers."""
+def marked(obj: dict[str, Any], *, finalizers: list[str], now: str, graceful: bool = True) -> dict[str, Any]:
+    """The object with its deletion timestamp. Marking it a second time changes only its finalizers.
+
+    ``graceful`` is False for a kind with rules of its own: then the deletion has no grace period and no generation.
+    """
     metadata = {**obj["metadata"], "finalizers": finalizers}
+    if not finalizers:  # the rules of the kind hold the object
+        del metadata["finalizers"]
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = now
-        metadata["deletionGracePeriodSeconds"] = 0
-        if metadata.get("generation", 0) > 0:
-            metadata["generation"] += 1
+        if graceful:
+            metadata["deletionGracePeriodSeconds"] = 0
+            if metadata.get("generation", 0) > 0:
+                metadata["generation"] += 1
     return {**obj, "metadata": metadata}

@@ -14,6 +14,7 @@ from clusterregistry.apimachinery.meta.field_errors import FieldError, shown
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.storage import errors as storage_errors
 from clusterregistry.apiserver.storage.errors import CorruptObject, StorageError
+from clusterregistry.apiserver.storage.object_bytes import name_of_key
 
 LARGEST = 1536 * 1024 - 1024
 """Bytes of a stored object, on any storage: etcd takes requests of 1.5 MiB, and some of that is for the key."""
@@ -58,30 +59,36 @@ def too_old(requested: int, oldest: int) -> APIError:
 
 
 class ResourceErrors:
-    """The errors of one resource, whose keys in the storage begin with ``prefix``."""
+    """The errors of one resource, as requests in one of its groups get them.
 
-    def __init__(self, resource: Resource, prefix: str) -> None:
+    Objects are named by their keys, ``NAME`` or ``NAMESPACE/NAME``; a message has the name alone.
+    """
+
+    def __init__(self, resource: Resource, prefix: str, *, group: str | None = None) -> None:
+        """``prefix`` is that of the keys in the storage; ``group`` is that of the resource unless given."""
         self._resource, self._prefix = resource, prefix
+        self.group = resource.group if group is None else group
 
-    def not_found(self, name: str) -> APIError:
-        return errors.not_found(group=self._resource.group, resource=self._resource.plural, name=name)
+    def not_found(self, key: str) -> APIError:
+        return errors.not_found(group=self.group, resource=self._resource.plural, name=name_of_key(key))
 
-    def corrupt(self, name: str, error: CorruptObject) -> APIError:
+    def corrupt(self, key: str, error: CorruptObject) -> APIError:
         """For any request but a delete, of an object that is stored and cannot be read."""
+        name = name_of_key(key)
         message = (
             f"{self._resource.qualified_name} {shown(name)} cannot be read from the storage: {error.reason}; "
             "delete it to have the name free again"
         )
         cause = {"reason": "UnexpectedServerResponse", "message": str(error)}
-        details = {"name": name, "group": self._resource.group, "kind": self._resource.plural, "causes": [cause]}
+        details = {"name": name, "group": self.group, "kind": self._resource.plural, "causes": [cause]}
         return errors.storage_read_error(message, details)
 
-    def contended(self, name: str) -> APIError:
+    def contended(self, key: str) -> APIError:
         """For a write that met another one in every attempt."""
-        return self._conflict(name, "others change the object all the time; try again")
+        return self.conflict(key, "others change the object all the time; try again")
 
-    def already_exists(self, name: str, *, being_deleted: bool, corrupt: CorruptObject | None = None) -> APIError:
-        error = errors.already_exists(group=self._resource.group, resource=self._resource.plural, name=name)
+    def already_exists(self, key: str, *, being_deleted: bool, corrupt: CorruptObject | None = None) -> APIError:
+        error = errors.already_exists(group=self.group, resource=self._resource.plural, name=name_of_key(key))
         if corrupt:
             error.status["message"] += f", but cannot be read from the storage ({corrupt.reason}): delete it first"
         if being_deleted:
@@ -89,33 +96,41 @@ class ResourceErrors:
         return error
 
     def invalid(self, name: str, wrong: Sequence[FieldError]) -> APIError:
+        """In every group the error is one of the resource's own kind, as in kube-apiserver."""
         return errors.invalid(group=self._resource.group, kind=self._resource.kind, name=name, errors=list(wrong))
 
     def missing_version(self, name: str) -> APIError:
         """For an update without the resource version that it is based on."""
         detail = "Invalid value: 0: must be specified for an update"
-        return self.invalid(name, [FieldError("metadata.resourceVersion", "FieldValueInvalid", detail)])
+        wrong = FieldError("metadata.resourceVersion", "FieldValueInvalid", detail)
+        if not self._resource.native:
+            return self.invalid(name, [wrong])
+        # As in kube-apiserver: for native kinds the registry, which knows the resource alone, makes this error.
+        return errors.invalid(group=self.group, kind=self._resource.plural, name=name, errors=[wrong])
 
-    def modified(self, name: str) -> APIError:
+    def modified(self, key: str) -> APIError:
         """For an update that is based on another version than the stored one."""
-        return self._conflict(name, _MODIFIED)
+        return self.conflict(key, _MODIFIED)
 
-    def another_uid(self, name: str, *, wanted: str, found: str) -> APIError:
+    def another_uid(self, key: str, *, wanted: str, found: str) -> APIError:
         """For an update that is meant for another object of that name."""
         # The message of kube-apiserver's storage; tools look for it.
         detail = (
-            f"StorageError: invalid object, Code: 4, Key: {self._prefix}{name}, ResourceVersion: 0, "
+            f"StorageError: invalid object, Code: 4, Key: {self._prefix}{key}, ResourceVersion: 0, "
             f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
-        return self._conflict(name, detail)
+        return self.conflict(key, detail)
 
-    def unmet_precondition(self, name: str, detail: str) -> APIError:
+    def unmet_precondition(self, key: str, detail: str) -> APIError:
         """For a delete. As in kube-apiserver it names the kind, not the resource."""
-        return errors.conflict(group=self._resource.group, resource=self._resource.kind, name=name, detail=detail)
+        return errors.conflict(
+            group=self._resource.group, resource=self._resource.kind, name=name_of_key(key), detail=detail
+        )
 
     def too_large(self, size: int) -> APIError:
         kind = self._resource.kind
         return errors.request_entity_too_large(f"the {kind} takes {size} bytes as it is stored, the limit is {LARGEST}")
 
-    def _conflict(self, name: str, detail: str) -> APIError:
-        return errors.conflict(group=self._resource.group, resource=self._resource.plural, name=name, detail=detail)
+    def conflict(self, key: str, detail: str) -> APIError:
+        """409 with the detail."""
+        return errors.conflict(group=self.group, resource=self._resource.plural, name=name_of_key(key), detail=detail)

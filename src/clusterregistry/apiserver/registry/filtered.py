@@ -14,6 +14,7 @@ from typing import TypeVar
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Broadcaster, Change, Encode
 from clusterregistry.apiserver.registry.errors import too_old, watch_error
 from clusterregistry.apiserver.registry.list import ListOptions
+from clusterregistry.apiserver.registry.object_filter import is_visible
 from clusterregistry.apiserver.registry.watcher import Delivery, Frame
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
@@ -32,7 +33,7 @@ class FilteredFeed:
     ) -> None:
         self._broadcaster, self._storage, self._prefix = broadcaster, broadcaster.storage, broadcaster.prefix
         self._filter, self._encode = options.visible, encode
-        self._sent = VisibleSet(options)
+        self._sent = VisibleSet(options, prefix=broadcaster.prefix)
         self._seen = 0
         self._resume_at = 0
         """The revision to resume from while this server has not reached it: the client has been at another replica."""
@@ -152,7 +153,9 @@ class VisibleSet:
     the revision of the last change that it saw, or that revision is older than the change of rights.
     """
 
-    def __init__(self, options: ListOptions) -> None:
+    def __init__(self, options: ListOptions, *, prefix: str) -> None:
+        """``prefix`` is that of the resource's keys in the storage."""
+        self._prefix_length = len(prefix)
         self.names: frozenset[str] | None = frozenset()
         """The objects that the client may see; None: all."""
         self._selects = None if options.selects_all else options.selects
@@ -211,8 +214,7 @@ class VisibleSet:
         return Change(DELETED, at_revision(sent, event.revision))
 
     def may_see(self, key: str) -> bool:
-        # The name as ``object_bytes.name_of_key`` has it, without a call: this is done for each object and event.
-        return self.names is None or key.rpartition("/")[2] in self.names
+        return self.names is None or is_visible(key[self._prefix_length :], self.names)
 
     def _shows(self, kv: KeyValue) -> bool:
         return self.may_see(kv.key) and (self._selects is None or self._selects(kv))

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import string
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -17,15 +17,15 @@ import orjson
 from clusterregistry.apimachinery.codecs import DecodeError, json_codec
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.field_errors import quoted
-from clusterregistry.apimachinery.meta.field_selectors import FieldSelector
+from clusterregistry.apimachinery.meta.field_selectors import NAME, FieldSelector, ReadField
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
 from clusterregistry.apiserver.registry.errors import api_error
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter, is_visible
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.apiserver.storage.interface import KeyValue, Page
-from clusterregistry.apiserver.storage.object_bytes import labels_of, name_of
+from clusterregistry.apiserver.storage.object_bytes import labels_of, name_of, namespace_of
 
 EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
@@ -46,12 +46,21 @@ _CONTINUE_TOO_OLD = (
 )
 
 
+def read_name(kv: KeyValue) -> ReadField:
+    """Reads the fields of an object of a kind that has no other field than its name."""
+    return lambda field: name_of(kv) if field == NAME else ""
+
+
 @dataclass(slots=True, kw_only=True)
 class ListOptions:
     """The query of a list or watch."""
 
     labels: LabelSelector
     fields: FieldSelector
+    namespace: str = ""
+    """The namespace whose objects are selected; empty: all, or the resource is not namespaced."""
+    reader: Callable[[KeyValue], ReadField] = read_name
+    """Reads the fields of an object."""
     limit: int = 0
     continue_token: str = ""
     resource_version: str = ""
@@ -64,10 +73,18 @@ class ListOptions:
 
     @property
     def selects_all(self) -> bool:
-        return self.labels.empty and self.fields.empty
+        return self.labels.empty and self.fields.empty and not self.namespace
 
     def selects(self, kv: KeyValue) -> bool:
-        return self.fields.matches(name_of(kv)) and (self.labels.empty or self.labels.matches(labels_of(kv)))
+        return (
+            (not self.namespace or namespace_of(kv) == self.namespace)
+            and (self.fields.empty or self.fields.matches(self.reader(kv)))
+            and (self.labels.empty or self.labels.matches(labels_of(kv)))
+        )
+
+    def prefix_in(self, store: Store) -> str:
+        """The prefix of the keys of a store among which the options select."""
+        return f"{store.prefix}{self.namespace}/" if self.namespace else store.prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +143,14 @@ async def _start(store: Store, options: ListOptions) -> tuple[int, int]:
 async def _continue(store: Store, options: ListOptions) -> Listed:
     if options.resource_version not in ("", "0"):
         raise errors.bad_request("specifying resource version is not allowed when using continue")
-    revision, after = decode_token(options.continue_token)
+    revision, after = decode_token(
+        options.continue_token, with_namespace=store.resource.namespaced and not options.namespace
+    )
     try:
         limit = 0 if options.resource_version == "0" else options.limit
-        return await _page(store, options, revision=max(revision, 0), limit=limit, after=store.prefix + after)
+        return await _page(
+            store, options, revision=max(revision, 0), limit=limit, after=options.prefix_in(store) + after
+        )
     except RevisionCompacted:
         expired = errors.gone(_CONTINUE_TOO_OLD)
         expired.status["metadata"] = {"continue": encode_token(_ANY_REVISION, after)}
@@ -137,14 +158,14 @@ async def _continue(store: Store, options: ListOptions) -> Listed:
 
 
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
-    if options.selects_all:
-        sees_all = options.visible.names() is None
+    if options.labels.empty and options.fields.empty:
+        is_whole = options.selects_all and options.visible.names() is None
         page = await _read(store, options, revision=revision, limit=limit, after=after)
         if not page.remaining:
-            return Listed(page.items, page.revision, is_everything=sees_all and not after)
-        token = encode_token(page.revision, page.items[-1].key.removeprefix(store.prefix))
+            return Listed(page.items, page.revision, is_everything=is_whole and not after)
+        token = encode_token(page.revision, page.items[-1].key.removeprefix(options.prefix_in(store)))
         return Listed(page.items, page.revision, token, page.remaining)
-    if options.fields.name is None:
+    if options.fields.name is None or (store.resource.namespaced and not options.namespace):
         return await _selected_page(store, options, revision=revision, limit=limit, after=after)
     # One name is a range of one key, as in kube-apiserver: there never is a second page.
     page = await _read(store, options, revision=revision, after=after, name=options.fields.name)
@@ -155,18 +176,20 @@ async def _read(  # noqa: PLR0913 - all but two by keyword
     store: Store, options: ListOptions, *, revision: int, after: str, limit: int = 0, name: str = ""
 ) -> Page:
     """The objects that the client may see, of one name or all."""
-    prefix = store.prefix + name
+    prefix = options.prefix_in(store) + name
     if options.visible.names() is None:
         return await store.storage.list(prefix, revision=revision, after=after, limit=limit)
     page = await store.storage.list(prefix, revision=revision, after=after)
-    return await _visible_page(page, options.visible, limit=limit)
+    return await _visible_page(store, page, options.visible, limit=limit)
 
 
 async def _selected_page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
-    """The objects that the selectors match, found by the label index where it can."""
+    """The objects that the selectors match, found by the index where it can."""
     page = None
     if options.visible.names() is None:
-        page = await store.labels.page(options.labels, revision=revision, after=after)
+        page = await store.index.page(
+            options.labels, options.fields, prefix=options.prefix_in(store), revision=revision, after=after
+        )
     is_exact = page is not None and options.labels.is_one_narrowing and options.fields.empty
     if page is None:
         page = await _read(store, options, revision=revision, after=after)
@@ -176,7 +199,7 @@ async def _selected_page(store: Store, options: ListOptions, *, revision: int, l
     # As in kube-apiserver: there is a next page as soon as there are objects after this one, selected or not.
     last = found[-1].key
     following = await _read(store, options, revision=page.revision, after=last, limit=1)
-    token = encode_token(page.revision, last.removeprefix(store.prefix)) if following.items else ""
+    token = encode_token(page.revision, last.removeprefix(options.prefix_in(store))) if following.items else ""
     return Listed(found, page.revision, token)
 
 
@@ -194,14 +217,14 @@ async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: in
     return found
 
 
-async def _visible_page(page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
+async def _visible_page(store: Store, page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
     """A page of all objects, reduced to those that the client may see. Raises StorageError.
 
     The rights are those after the page's revision: a watch from there on must have missed no change of rights.
     """
     await visible.caught_up(page.revision)
     names = visible.names()
-    items = page.items if names is None else [kv for kv in page.items if name_of(kv) in names]
+    items = page.items if names is None else [kv for kv in page.items if is_visible(store.key_in(kv), names)]
     cut = limit if 0 < limit < len(items) else len(items)
     return Page(items[:cut], page.revision, len(items) - cut)
 
@@ -220,8 +243,8 @@ def encode_token(revision: int, last: str) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(token)).rstrip(b"=").decode()
 
 
-def decode_token(text: str) -> tuple[int, str]:
-    """The revision and the last key of the page before. Raises 400."""
+def decode_token(text: str, *, with_namespace: bool = False) -> tuple[int, str]:
+    """The revision and the last key of the page before, which may have a namespace. Raises 400."""
     encoded = text.rstrip("=")
     legal = len(encoded) - len(encoded.lstrip(_BASE64))
     if legal < len(encoded) or legal % 4 == 1:
@@ -237,7 +260,7 @@ def decode_token(text: str) -> tuple[int, str]:
     revision, start = token.get("rv", 0), token.get("start", "")
     if not isinstance(revision, int) or (revision <= 0 and revision != _ANY_REVISION):
         raise _invalid_token(f"incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
-    if not isinstance(start, str) or not start or "/" in start:
+    if not isinstance(start, str) or not start or start.count("/") > with_namespace:
         raise _invalid_token(f"encoded start key empty or not a name (version {_TOKEN_VERSION})")
     return revision, start.removesuffix("\0")
 

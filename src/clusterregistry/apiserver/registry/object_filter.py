@@ -6,11 +6,22 @@ from collections.abc import Callable
 from typing import Protocol
 
 
+def is_visible(key: str, names: frozenset[str]) -> bool:
+    """Whether names have an object: by its key ``NAME`` or ``NAMESPACE/NAME``.
+
+    An object in a namespace is also visible by ``NAMESPACE/``, all objects in it, and by ``NAME``, in any namespace.
+    """
+    if key in names or "/" not in key:
+        return key in names
+    namespace, slash, name = key.partition("/")
+    return name in names or namespace + slash in names
+
+
 class ObjectFilter(Protocol):
     """The objects of one resource that one client may see, now and after each change of rights."""
 
     def names(self) -> frozenset[str] | None:
-        """The names of the objects that the client may see now; None: all."""
+        """The keys of the objects that the client may see now; None: all. See ``is_visible``."""
         ...
 
     @property

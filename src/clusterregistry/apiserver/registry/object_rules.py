@@ -13,6 +13,7 @@ from typing import Any
 from clusterregistry.apimachinery.fieldmanager.managed_fields import differ_only_in_time
 from clusterregistry.apimachinery.meta import object_meta_validation
 from clusterregistry.apimachinery.meta.field_errors import FieldError
+from clusterregistry.apimachinery.meta.names import PATH_SEGMENTS
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.strategy import Strategy
 from clusterregistry.apiserver.registry.uid import new_uid
@@ -23,8 +24,10 @@ Object = dict[str, Any]
 def prepare_for_create(resource: Resource, obj: Object, *, now: str) -> None:
     """Sets the metadata that the server decides, and drops what a client cannot set."""
     metadata = obj["metadata"]
-    for field in ("namespace", "selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    for field in ("selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(field, None)
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
     metadata["uid"] = new_uid()
     metadata["creationTimestamp"] = now
     if not resource.native:
@@ -32,17 +35,26 @@ def prepare_for_create(resource: Resource, obj: Object, *, now: str) -> None:
     resource.strategy.prepare_for_create(obj)
 
 
-def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
+def validate_create(resource: Resource, strategy: Strategy, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
-    common = object_meta_validation.validate_create(metadata, resource.names)
-    return common + _finalizer_errors(resource, metadata) + resource.strategy.validate(obj)
+    if resource.validates_metadata:
+        # As in kube-apiserver: the rules of all kinds are checked last, so that those of the kind have their say.
+        return strategy.validate(obj) or object_meta_validation.validate_create(
+            metadata, PATH_SEGMENTS, namespaced=resource.namespaced
+        )
+    common = object_meta_validation.validate_create(metadata, resource.names, namespaced=resource.namespaced)
+    return common + _finalizer_errors(resource, metadata) + strategy.validate(obj)
 
 
 def prepare_for_update(resource: Resource, strategy: Strategy, *, obj: Object, old: Object) -> None:
     """Takes the metadata that the server decides from ``old``, and counts the generation."""
     metadata, before = obj["metadata"], old["metadata"]
-    for field in ("namespace", "selfLink", "resourceVersion"):
+    for field in ("selfLink", "resourceVersion"):
         metadata.pop(field, None)
+    if resource.namespaced:
+        metadata.setdefault("namespace", before["namespace"])
+    else:
+        metadata.pop("namespace", None)
     for field in ("creationTimestamp", "generation", "deletionTimestamp"):
         if field in before:
             metadata[field] = before[field]
@@ -57,17 +69,22 @@ def prepare_for_update(resource: Resource, strategy: Strategy, *, obj: Object, o
 def validate_update(resource: Resource, strategy: Strategy, *, obj: Object, old: Object) -> list[FieldError]:
     """As in kube-apiserver: registry and strategy both validate metadata, so the answer has its causes twice."""
     metadata = obj["metadata"]
-    common, changed = object_meta_validation.validate_update(metadata, old["metadata"], resource.names)
+    common, changed = object_meta_validation.validate_update(
+        metadata, old["metadata"], resource.names, namespaced=resource.namespaced
+    )
     particular = strategy.validate_update(obj, old)
+    if resource.validates_metadata:
+        return common + changed + particular
     if not resource.native:
         return common + changed + changed + particular
     finalizers = _finalizer_errors(resource, metadata)
     return common + changed + common + finalizers + particular + changed + finalizers
 
 
-def warnings(strategy: Strategy, *, obj: Object, old: Object | None) -> Iterator[str]:
+def warnings(resource: Resource, strategy: Strategy, *, obj: Object, old: Object | None) -> Iterator[str]:
     """The warnings of an accepted create (``old`` is None) or update."""
-    yield from object_meta_validation.finalizer_warnings(obj["metadata"], old and old["metadata"])
+    if not resource.native:
+        yield from object_meta_validation.finalizer_warnings(obj["metadata"], old and old["metadata"])
     yield from strategy.warnings(obj, old)
 
 

@@ -1,22 +1,25 @@
 """The definition of a resource: its names, versions, verbs and strategy.
 
-A product lists its resources. Objects are stored in ``storage_version``; each served version has the conversion to and
-from it.
+A product lists its resources. Objects are stored in ``storage_version``; each version has the conversion to and from
+it. Versions that are known but not served still decode what is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
-from clusterregistry.apiserver.registry.strategy import Admission, Strategy
+from clusterregistry.apiserver.registry.strategy import Admission, DeletionStrategy, Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
 Decode = Callable[[dict[str, Any]], list[str]]
 Cell = Callable[[dict[str, Any]], Any]
+Inherit = Callable[[dict[str, Any], dict[str, Any]], None]
+SelectField = Callable[[dict[str, Any]], str]
+"""Reads the value of a selectable field from an object in the storage version; empty where the object has none."""
 
 MAIN_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """Every verb on a collection and its objects, in kube-apiserver's order."""
@@ -33,7 +36,7 @@ def same(obj: dict[str, Any]) -> dict[str, Any]:
 class Column:
     """A column of ``kubectl get``. ``cell`` reads its value from an object without managed fields; None: no value.
 
-    With ``is_age`` the value is an RFC 3339 time that is shown as an age. A kind has one such column at most.
+    With ``is_age`` the value is an RFC 3339 time that is shown as an age.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Version:
 
     name: str
     schema: ObjectSchema
+    group: str | None = None
+    """The group in which the version is served; None: that of the resource. Events are served in two groups."""
     columns: Sequence[Column] = ()
     decode: Decode | None = None
     """Brings an object from a client into the form of the kind, in place; returns the paths of unknown fields.
@@ -58,21 +63,52 @@ class Version:
     Raises ShapeError. None: unknown fields are pruned by the schema, and the strategy validates the types.
     """
     to_storage: Convert = same
+    """Takes any object of this version, valid or not. Neither conversion changes its argument."""
     from_storage: Convert = same
+    field_labels: Mapping[str, str] | None = None
+    """The selectable fields as this version names them, each with its name among those of the resource.
 
-    age_at: int | None = field(init=False)
-    """The position of the age among the columns, if there is one."""
+    None: all of them, by the same names.
+    """
+    from_storage_whole: Convert | None = None
+    """Like ``from_storage``, with what the version cannot express in annotations; None: it can express everything.
+
+    ``to_storage`` takes these annotations back. Objects are stored so where the version is not the storage version.
+    """
+    inherit: Inherit | None = None
+    """Adds, in place, to an object that replaces a stored one what clients of this version need not know of.
+
+    Takes the object of a PUT, and the stored one in the storage version.
+    """
+    strategy: Strategy | None = None
+    """The rules of writes in this version; None: those of the resource. Its objects come in the storage version.
+
+    Its errors name the fields of this version.
+    """
+    subresource_strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    """The same for subresources."""
+
+    ages: tuple[int, ...] = field(init=False)
+    """The positions of ages among the columns."""
 
     def __post_init__(self) -> None:
-        ages = [at for at, column in enumerate(self.columns) if column.is_age]
-        if len(ages) > 1:
-            raise ValueError(f"the table of version {self.name} has more than one age")
-        object.__setattr__(self, "age_at", ages[0] if ages else None)
+        ages = tuple(at for at, column in enumerate(self.columns) if column.is_age)
+        object.__setattr__(self, "ages", ages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """A part of an object that is read and written on a path of its own, such as ``status``."""
+
+    strategy: Strategy
+    verbs: Sequence[str] = STATUS_VERBS
+    admission: Admission | None = None
+    """What a write to it needs besides being authorized and valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A served, cluster-scoped kind and its verbs. The first version is the preferred one."""
+    """A kind and its verbs. ``versions`` are those that are served, the preferred one first."""
 
     group: str
     kind: str
@@ -83,6 +119,8 @@ class Definition:
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
     names: NameRule = SUBDOMAINS
+    namespaced: bool = False
+    """Whether its objects belong to namespaces; else they are root-scoped."""
     native: bool = False
     """Whether it behaves as a kind that is compiled into kube-apiserver, rather than as a custom resource.
 
@@ -106,12 +144,18 @@ class Definition:
         return False
 
     @property
-    def has_status(self) -> bool:
-        """Whether the status is a subresource."""
-        return False
+    def subresources(self) -> Mapping[str, Subresource]:
+        """The subresources by name; a review has none."""
+        return {}
 
-    def version(self, name: str) -> Version | None:
-        return next((version for version in self.versions if version.name == name), None)
+    def version(self, name: str, *, group: str | None = None) -> Version | None:
+        """The version of that name, in the group of the resource or in another one."""
+        wanted = self.group if group is None else group
+        return next((each for each in self.versions if (each.name, self.group_of(each)) == (name, wanted)), None)
+
+    def group_of(self, version: Version) -> str:
+        """The group in which a version is served."""
+        return self.group if version.group is None else version.group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +163,23 @@ class Resource(Definition):
     """A kind whose objects are stored."""
 
     storage_version: str
+    unserved: Sequence[Version] = ()
+    """Further versions, in which objects may be stored and fields may be managed."""
     strategy: Strategy
-    status_strategy: Strategy | None = None
+    subresources: Mapping[str, Subresource] = field(default_factory=dict)
     admission: Admission | None = None
-    """What a write needs besides being authorized and valid."""
+    """What a write needs besides being authorized and valid. It may set fields that depend on the user."""
+    deletion: DeletionStrategy | None = None
+    """The kind's own rules of deletion; None: finalizers alone hold a deleted object."""
+    selectable_fields: Mapping[str, SelectField] = field(default_factory=dict)
+    """The fields of field selectors, besides ``metadata.name`` and ``metadata.namespace``."""
+    retention: float | None = None
+    """Seconds after its last write at which the server removes an object; None: never."""
+    validates_metadata: bool = False
+    """Whether the strategies of a native kind validate the metadata, too, besides the rules of all kinds.
+
+    False: ``object_rules`` does it as kube-apiserver's strategies of most kinds do.
+    """
     default_roles: Sequence[str] = ("admin", "edit", "view")
     """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
     read_your_writes: bool = False
@@ -133,10 +190,15 @@ class Resource(Definition):
         return True
 
     @property
-    def stored_as(self) -> Version:
-        """The storage version itself."""
-        return next(version for version in self.versions if version.name == self.storage_version)
+    def known_versions(self) -> Sequence[Version]:
+        """All versions, served or not."""
+        return (*self.versions, *self.unserved)
 
     @property
-    def has_status(self) -> bool:
-        return self.status_strategy is not None
+    def stored_as(self) -> Version:
+        """The storage version itself, which is in the group of the resource."""
+        return next(each for each in self.known_versions if each.name == self.storage_version and each.group is None)
+
+    def strategy_of(self, version: Version) -> Strategy:
+        """The rules of writes in a version."""
+        return version.strategy or self.strategy

@@ -14,12 +14,16 @@ The life of a write, from top to bottom:
 
 A create has no stored object to read: it goes from step 3 straight to the write. ``errors`` turns storage errors into
 API errors.
+
+An object is named by its key: ``NAME``, or ``NAMESPACE/NAME`` where the resource is namespaced, as in client-go's
+caches. In the storage the key follows the prefix of the resource.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -32,8 +36,8 @@ from clusterregistry.apimachinery.meta.names import generate_name
 from clusterregistry.apiserver.registry import deletion, object_rules
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.errors import LARGEST, ResourceErrors, api_error
-from clusterregistry.apiserver.registry.label_index import LabelIndex
-from clusterregistry.apiserver.registry.resource import Resource
+from clusterregistry.apiserver.registry.resource import Resource, Version
+from clusterregistry.apiserver.registry.selector_index import SelectorIndex
 from clusterregistry.apiserver.registry.strategy import Admit, Strategy
 from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 from clusterregistry.apiserver.storage import interface
@@ -55,6 +59,12 @@ The store may change the top level and the metadata of the result; the parts bel
 """
 
 Warn = Callable[[str], None]
+
+CheckNamespace = Callable[[Object, str], Awaitable[None]]
+"""Takes an object that is to be created in its namespace, and the group of the request.
+
+Raises 404 and 403 where the namespace takes none.
+"""
 
 Stored = KeyValue | CorruptObject | None
 """What is stored under a key: an object, a value that cannot be read, or nothing."""
@@ -125,40 +135,62 @@ class Store:
     ) -> None:
         """``corrupt`` are the keys whose values cannot be read; the cache updates the mapping."""
         self.resource = resource
+        self.strategy = resource.strategy
         self.storage = storage
         self.corrupt: Mapping[str, Finding] = {} if corrupt is None else corrupt
         self.prefix = interface.prefix_of(resource.group, resource.plural)
-        self.labels = LabelIndex(storage, self.prefix)
+        self.index = SelectorIndex(storage, self.prefix, resource.selectable_fields)
+        self.check_namespace: CheckNamespace | None = None
+        """Called before an object of a namespaced resource is created; None: every namespace exists."""
         self._errors = ResourceErrors(resource, self.prefix)
         self._now = now
 
+    def in_version(self, version: Version) -> Store:
+        """The same store for requests in a version with another group or strategy: errors name that group."""
+        if version.group is None and version.strategy is None:
+            return self
+        other = copy.copy(self)
+        other.strategy = self.resource.strategy_of(version)
+        group = self.resource.group_of(version)
+        other._errors = ResourceErrors(self.resource, self.prefix, group=group)  # noqa: SLF001 - of this class
+        return other
+
+    def key_of(self, metadata: Object) -> str:
+        """The key of an object with this metadata."""
+        name: str = metadata["name"]
+        return f"{metadata['namespace']}/{name}" if self.resource.namespaced else name
+
+    def key_in(self, kv: KeyValue) -> str:
+        """The key of a stored object."""
+        return kv.key[len(self.prefix) :]
+
     # Reads
 
-    def get_cached(self, name: str) -> KeyValue | None:
+    def get_cached(self, key: str) -> KeyValue | None:
         """The object as of now, if the cache has it; None says nothing about the storage."""
-        return self.storage.get_cached(self.prefix + name)
+        return self.storage.get_cached(self.prefix + key)
 
-    async def get(self, name: str, *, any_version: bool = False) -> KeyValue:
+    async def get(self, key: str, *, any_version: bool = False) -> KeyValue:
         """The object as of now, or with ``any_version`` as the cache has it, even if the storage does not answer.
 
         Raises 404, and 409 for an object that cannot be read.
         """
-        kv = self._cached(name) if any_version else await self._read(name)
+        kv = self._cached(key) if any_version else await self._read(key)
         if kv is None:
-            raise self.not_found(name)
+            raise self.not_found(key)
         if isinstance(kv, CorruptObject):
-            raise self._errors.corrupt(name, kv)
+            raise self._errors.corrupt(key, kv)
         return kv
 
-    def _cached(self, name: str) -> Stored:
-        key = self.prefix + name
-        if found := self.corrupt.get(key):
-            return CorruptObject(key, revision=found.revision, reason=found.reason)
-        return self.storage.get_stale(key)
+    def _cached(self, key: str) -> Stored:
+        stored_under = self.prefix + key
+        if found := self.corrupt.get(stored_under):
+            return CorruptObject(stored_under, revision=found.revision, reason=found.reason)
+        return self.storage.get_stale(stored_under)
 
-    async def _read(self, name: str) -> Stored:
+    async def _read(self, key: str) -> Stored:
         try:
-            return await self.storage.get(self.prefix + name)
+            return await self.storage.get(self.prefix + key)
         except CorruptObject as error:
             return error
         except StorageError as error:
@@ -191,11 +223,13 @@ class Store:
             kv = await self._insert(obj, dry_run=dry_run)
             if kv is not None:
                 return kv
-        raise await self._already_exists(obj["metadata"]["name"])
+        raise await self._already_exists(self.key_of(obj["metadata"]))
 
     async def _check_new(self, obj: Object, *, warn: Warn, admit: Admit | None, size: int) -> None:
         """Prepares, admits and validates an object that is to be created."""
         object_rules.prepare_for_create(self.resource, obj, now=self._now())
+        if self.check_namespace is not None:
+            await self.check_namespace(obj, self._errors.group)
         if admit:
             await admit(obj, None)
         if size <= LARGE:
@@ -204,37 +238,37 @@ class Store:
             await run_in_worker(partial(self._validate_create, obj, warn), size=size)
 
     def _validate_create(self, obj: Object, warn: Warn) -> None:
-        if wrong := object_rules.validate_create(self.resource, obj):
+        if wrong := object_rules.validate_create(self.resource, self.strategy, obj):
             raise self._errors.invalid(obj["metadata"].get("name", ""), wrong)
-        for text in object_rules.warnings(self.resource.strategy, obj=obj, old=None):
+        for text in object_rules.warnings(self.resource, self.strategy, obj=obj, old=None):
             warn(text)
 
-    async def _already_exists(self, name: str) -> APIError:
-        stored = await self._read(name)
+    async def _already_exists(self, key: str) -> APIError:
+        stored = await self._read(key)
         if isinstance(stored, CorruptObject):
-            return self._errors.already_exists(name, being_deleted=False, corrupt=stored)
+            return self._errors.already_exists(key, being_deleted=False, corrupt=stored)
         being_deleted = stored is not None and "deletionTimestamp" in decoded(stored)["metadata"]
-        return self._errors.already_exists(name, being_deleted=being_deleted)
+        return self._errors.already_exists(key, being_deleted=being_deleted)
 
     # Update
 
-    async def update(self, name: str, request: UpdateRequest) -> Written:
+    async def update(self, key: str, request: UpdateRequest) -> Written:
         """Replaces the object by what the request's ``change`` makes of it.
 
         Raises 404, 409, 413, 422 and what ``change``, ``admit`` and ``before_create`` raise. Another write in between
         is a 409 only if the object names a resource version. An object that cannot be read is not replaced, since
         nothing shows what would be lost; it can be deleted.
         """
-        attempt = partial(self._attempt_update, name, request)
+        attempt = partial(self._attempt_update, key, request)
         return await self.guaranteed_update(
-            name, attempt, dry_run=request.dry_run, before_retry=request.discard_warnings
+            key, attempt, dry_run=request.dry_run, before_retry=request.discard_warnings
         )
 
-    async def _attempt_update(self, name: str, request: UpdateRequest, stored: Stored) -> Object:
+    async def _attempt_update(self, key: str, request: UpdateRequest, stored: Stored) -> Object:
         if stored is None:
-            return await self._create_on_update(name, request)
+            return await self._create_on_update(key, request)
         if isinstance(stored, CorruptObject):
-            raise self._errors.corrupt(name, stored)
+            raise self._errors.corrupt(key, stored)
         size = request.size + len(stored.value)
         # Small objects without another coroutine: heartbeats come this way.
         if size <= LARGE:
@@ -266,19 +300,19 @@ class Store:
     def _validate_update(self, request: UpdateRequest, obj: Object, old: Object) -> None:
         if wrong := object_rules.validate_update(self.resource, request.strategy, obj=obj, old=old):
             raise self._errors.invalid(old["metadata"]["name"], wrong)
-        for text in object_rules.warnings(request.strategy, obj=obj, old=old):
+        for text in object_rules.warnings(self.resource, request.strategy, obj=obj, old=old):
             request.warn(text)
         object_rules.keep_idle_times(obj, old)
 
-    async def _create_on_update(self, name: str, request: UpdateRequest) -> Object:
+    async def _create_on_update(self, key: str, request: UpdateRequest) -> Object:
         if not (request.allow_create or request.strategy.allow_create_on_update):
-            raise self.not_found(name)
+            raise self.not_found(key)
         obj = await run_in_worker(partial(request.change, None), size=request.size)
         metadata = obj["metadata"]
         if metadata.get("uid"):
-            raise self._errors.another_uid(name, wanted=metadata["uid"], found="")
-        if metadata.get("resourceVersion", "0") != "0":
-            raise self._errors.modified(name)
+            raise self._errors.another_uid(key, wanted=metadata["uid"], found="")
+        if metadata.get("resourceVersion", "0") != "0" and not self.resource.native:
+            raise self._errors.modified(key)
         await self._check_new(obj, warn=request.warn, admit=request.admit, size=request.size)
         if request.before_create is not None:
             await request.before_create()
@@ -286,8 +320,8 @@ class Store:
 
     # Delete
 
-    async def delete(self, name: str, options: DeleteOptions) -> Deleted:
-        """Removes the object, or marks it while finalizers hold it. Raises 404 and 409.
+    async def delete(self, key: str, options: DeleteOptions) -> Deleted:
+        """Removes the object, or marks it while finalizers hold it. Raises 404 and 409, and 403 by the kind's rules.
 
         An object that cannot be read is removed too, and with the same right. kube-apiserver requires an option and a
         verb of their own for that, since there a key that cannot be decrypted may be readable again tomorrow; here it
@@ -298,27 +332,51 @@ class Store:
         async def attempt(stored: Stored) -> Object | None:
             nonlocal uid, removed
             if stored is None:
-                raise self.not_found(name)
+                raise self.not_found(key)
             if isinstance(stored, CorruptObject):  # its finalizers are not known, so that none holds it
                 obj: Object = {"metadata": {"uid": "", "resourceVersion": str(stored.revision)}}
-                finalizers: list[str] = []
+                finalizers, is_held = [], False
             else:
                 obj = decoded(stored)
                 finalizers = deletion.finalizers_after(obj["metadata"].get("finalizers", []), options)
-            if unmet := deletion.unmet(obj["metadata"], options.preconditions):
-                raise self._errors.unmet_precondition(name, unmet)
-            uid, removed = obj["metadata"]["uid"], not finalizers
-            return deletion.marked(obj, finalizers=finalizers, now=self._now()) if finalizers else None
+                is_held = bool(finalizers) or self._is_held_by_kind(obj)
+            self._check_preconditions(key, obj["metadata"], options.preconditions)
+            uid, removed = obj["metadata"]["uid"], not is_held
+            return self._marked(obj, finalizers=finalizers) if is_held else None
 
-        written = await self.guaranteed_update(name, attempt, dry_run=options.dry_run, limit_size=False)
+        written = await self.guaranteed_update(key, attempt, dry_run=options.dry_run, limit_size=False)
         return Deleted(written.kv, removed=removed, uid=uid)
+
+    def _check_preconditions(self, key: str, metadata: Object, wanted: deletion.Preconditions) -> None:
+        """Raises 409."""
+        if self.resource.deletion is None:
+            if unmet := deletion.unmet(metadata, wanted):
+                raise self._errors.unmet_precondition(key, unmet)
+        elif unmet := deletion.unmet_by_rules(metadata, wanted):
+            raise self._errors.conflict(key, unmet)
+
+    def _is_held_by_kind(self, obj: Object) -> bool:
+        """Whether the rules of the kind hold an object that is being deleted. Raises 403 where they forbid it."""
+        rules = self.resource.deletion
+        if rules is None:
+            return False
+        rules.check_delete(obj)
+        return rules.is_held(obj)
+
+    def _marked(self, obj: Object, *, finalizers: list[str]) -> Object:
+        """The object as it is stored while it waits for its finalizers."""
+        rules = self.resource.deletion
+        marked = deletion.marked(obj, finalizers=finalizers, now=self._now(), graceful=rules is None)
+        if rules is not None:
+            rules.mark_deleted(marked)
+        return marked
 
     async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
         """Deletes each of the objects. An object that is already gone is no error."""
-        names = [kv.key.removeprefix(self.prefix) for kv in kvs]
-        for start in range(0, len(names), _DELETES_AT_ONCE):
-            batch = names[start : start + _DELETES_AT_ONCE]
-            results = await asyncio.gather(*(self.delete(name, options) for name in batch), return_exceptions=True)
+        keys = [self.key_in(kv) for kv in kvs]
+        for start in range(0, len(keys), _DELETES_AT_ONCE):
+            batch = keys[start : start + _DELETES_AT_ONCE]
+            results = await asyncio.gather(*(self.delete(key, options) for key in batch), return_exceptions=True)
             for result in results:
                 gone = isinstance(result, APIError) and result.reason == "NotFound"
                 if isinstance(result, BaseException) and not gone:
@@ -328,7 +386,7 @@ class Store:
 
     async def guaranteed_update(
         self,
-        name: str,
+        key: str,
         attempt: Attempt,
         *,
         dry_run: bool,
@@ -344,10 +402,10 @@ class Store:
 
         Raises what ``attempt`` raises, 409 when other writes never end, 413 and 503.
         """
-        key = self.prefix + name
-        stale = None if dry_run or self.storage.sole_writer else self.storage.get_stale(key)
+        stored_under = self.prefix + key
+        stale = None if dry_run or self.storage.sole_writer else self.storage.get_stale(stored_under)
         for _ in range(_ATTEMPTS):
-            stored = stale or self.storage.get_cached(key) or await self._read(name)
+            stored = stale or self.storage.get_cached(stored_under) or await self._read(key)
             try:
                 obj = await attempt(stored)
                 if obj is None:
@@ -365,23 +423,24 @@ class Store:
                     return Written(kv, created=stored is None)
             stale = None
             before_retry()
-        raise self._errors.contended(name)
+        raise self._errors.contended(key)
 
     async def _insert(self, obj: Object, *, dry_run: bool) -> KeyValue | None:
         """The stored object; None if the name is taken."""
-        key, value = self.prefix + obj["metadata"]["name"], to_stored(obj)
+        key, value = self.key_of(obj["metadata"]), to_stored(obj)
+        stored_under = self.prefix + key
         if len(value) > LARGEST:
             raise self._errors.too_large(len(value))
         if dry_run:
-            return None if await self._read(obj["metadata"]["name"]) else presented(KeyValue(key, value, 0))
+            return None if await self._read(key) else presented(KeyValue(stored_under, value, 0))
         try:
-            revision = await self.storage.create(key, value)
+            revision = await self.storage.create(stored_under, value)
         except KeyExists:
             return None
         except StorageError as error:
             raise api_error(error) from error
         await self._wait_until_seen(revision)
-        return self._served(key, value, revision)
+        return self._served(stored_under, value, revision)
 
     async def _replace(self, stored: KeyValue, obj: Object, *, dry_run: bool, limit_size: bool) -> KeyValue | None:
         """The object after the write, ``stored`` itself if nothing changes; None if another write came first."""
@@ -392,7 +451,7 @@ class Store:
             raise self._errors.too_large(len(value))
         if dry_run:
             return presented(KeyValue(stored.key, value, stored.revision))
-        if "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
+        if "deletionTimestamp" in obj["metadata"] and not self._is_held(obj):
             # The last finalizer is gone. The answer shows that, under the revision that was stored.
             removed = await self._remove(stored, dry_run=False)
             return removed and presented(KeyValue(stored.key, value, stored.revision))
@@ -404,6 +463,11 @@ class Store:
             raise api_error(error) from error
         await self._wait_until_seen(revision)
         return self._served(stored.key, value, revision)
+
+    def _is_held(self, obj: Object) -> bool:
+        """Whether anything holds an object that is being deleted."""
+        rules = self.resource.deletion
+        return bool(obj["metadata"].get("finalizers")) or (rules is not None and rules.is_held(obj))
 
     async def _remove(self, stored: Stored, *, dry_run: bool) -> KeyValue | None:
         """The last state of the object; None if another write came first."""
@@ -438,14 +502,14 @@ class Store:
 
     # Errors
 
-    def not_found(self, name: str) -> APIError:
-        return self._errors.not_found(name)
+    def not_found(self, key: str) -> APIError:
+        return self._errors.not_found(key)
 
     def check_uid(self, obj: Object, old: Object | None) -> None:
         """Raises 409 for a PUT whose object names another uid than the stored one: it is meant for another object."""
         uid = obj["metadata"].get("uid")
         if uid and old and uid != old["metadata"]["uid"]:
-            raise self._errors.another_uid(old["metadata"]["name"], wanted=uid, found=old["metadata"]["uid"])
+            raise self._errors.another_uid(self.key_of(old["metadata"]), wanted=uid, found=old["metadata"]["uid"])
 
 
 def check_resource_version(resource_version: str) -> None:

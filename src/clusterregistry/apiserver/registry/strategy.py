@@ -38,7 +38,10 @@ class Strategy(Protocol):
 
     @property
     def reset_fields(self) -> frozenset[str]:
-        """The top-level fields that a write through this endpoint does not change: it does not own them either."""
+        """The fields that a write through this endpoint does not change: it does not own them either.
+
+        Names of top-level fields, or paths such as ``status.conditions``.
+        """
 
     def prepare_for_create(self, obj: Object) -> None:
         """Sets the fields that the server decides, drops those that a client may not set (such as status)."""
@@ -54,3 +57,16 @@ class Strategy(Protocol):
 
     def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
         """Warnings for the client, though the object is accepted."""
+
+
+class DeletionStrategy(Protocol):
+    """The rules of a kind whose deletion is more than that of its metadata, such as Namespace."""
+
+    def check_delete(self, obj: Object) -> None:
+        """Raises 403 for an object that must not be deleted."""
+
+    def is_held(self, obj: Object) -> bool:
+        """Whether something besides ``metadata.finalizers`` holds a deleted object."""
+
+    def mark_deleted(self, obj: Object) -> None:
+        """Sets the fields that show that an object is being deleted. Called again, it changes nothing."""

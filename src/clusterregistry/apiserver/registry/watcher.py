@@ -165,7 +165,7 @@ class FrameWatcher(Watcher[Frame]):
 class Batch:
     """Frames that all watchers of a channel are sent together."""
 
-    __slots__ = ("data", "first", "frames", "is_small", "last", "on_the_wire")
+    __slots__ = ("as_messages", "data", "first", "frames", "is_small", "last", "on_the_wire")
 
     def __init__(self, frames: Sequence[Frame]) -> None:
         """``frames`` is not empty, and in the order of revisions."""
@@ -176,3 +176,5 @@ class Batch:
         """Whether it may be written directly. Computed here, and not for each client."""
         self.on_the_wire: bytes | None = None
         """The same as an outlet sends it: the first outlet that needs it makes it for all."""
+        self.as_messages: bytes | None = None
+        """The same for the outlets of WebSockets."""

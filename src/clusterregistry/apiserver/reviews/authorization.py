@@ -1,4 +1,4 @@
-"""The reviews of ``authorization.k8s.io``: SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessReview."""
+"""The reviews of ``authorization.k8s.io``: of the access of a user, everywhere or in a namespace, and of its rules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Callable
 from clusterregistry.api.authorization import GROUP
 from clusterregistry.api.authorization.v1 import VERSION
 from clusterregistry.api.authorization.v1.types import (
+    LOCAL_SUBJECT_ACCESS_REVIEW,
     SELF_SUBJECT_ACCESS_REVIEW,
     SELF_SUBJECT_RULES_REVIEW,
     SUBJECT_ACCESS_REVIEW,
 )
-from clusterregistry.api.authorization.v1.validation import validate_access, validate_metadata, validate_self_access
+from clusterregistry.api.authorization.v1.validation import (
+    validate_access,
+    validate_local_access,
+    validate_metadata,
+    validate_self_access,
+)
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
@@ -28,6 +34,7 @@ from clusterregistry.apiserver.authz.interface import (
     Verdict,
     decided,
 )
+from clusterregistry.apiserver.authz.rbac.grants import aggregated
 from clusterregistry.apiserver.reviews.interface import Object, answered, definition
 
 _OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
@@ -46,9 +53,8 @@ async def access_status(authorizer: Authorizer, spec: Object, user: User) -> Obj
     return status
 
 
-def check(question: Object, found: list[FieldError]) -> None:
-    """Refuses a review with errors in its spec or with metadata. Raises 422, of no kind, as kube-apiserver does."""
-    found = found + validate_metadata(question["metadata"])
+def check(found: list[FieldError]) -> None:
+    """Refuses a review with errors. Raises 422, of no kind, as kube-apiserver does."""
     if found:
         raise errors.invalid(group=GROUP, kind="", name="", errors=found)
 
@@ -114,7 +120,7 @@ class SelfSubjectAccessReviews:
         self._authorizer = authorizer
 
     def validate(self, question: Object) -> None:
-        check(question, validate_self_access(question.get("spec", {})))
+        check(validate_self_access(question.get("spec", {})) + validate_metadata(question["metadata"]))
 
     async def answer(self, question: Object, user: User) -> Object:
         spec = question.get("spec", {})
@@ -122,7 +128,7 @@ class SelfSubjectAccessReviews:
 
 
 class SelfSubjectRulesReviews:
-    """Lists the rules of the user. The namespace is required and has no effect: all roles are cluster roles."""
+    """Lists the rules of the user in a namespace, which is required."""
 
     definition = definition(
         group=GROUP, version=VERSION, kind="SelfSubjectRulesReview", schema=SELF_SUBJECT_RULES_REVIEW
@@ -136,8 +142,9 @@ class SelfSubjectRulesReviews:
             raise errors.bad_request("no namespace on request")
 
     async def answer(self, question: Object, user: User) -> Object:
+        rules = self._rules.rules_of(user, namespace=question["spec"]["namespace"])
         # As in kube-apiserver the response does not repeat the spec.
-        return answered({**question, "metadata": {}, "spec": {}}, _status(self._rules.rules_of(user)))
+        return answered({**question, "metadata": {}, "spec": {}}, _status(rules))
 
 
 def _status(rules: UserRules) -> Object:
@@ -147,7 +154,7 @@ def _status(rules: UserRules) -> Object:
         "incomplete": rules.incomplete,
     }
     if rules.problems:
-        status["evaluationError"] = rules.problems[0] if len(rules.problems) == 1 else f"[{', '.join(rules.problems)}]"
+        status["evaluationError"] = aggregated(rules.problems)
     return status
 
 
@@ -167,11 +174,26 @@ class SubjectAccessReviews:
         self._authorizer = authorizer
 
     def validate(self, question: Object) -> None:
-        check(question, validate_access(question.get("spec", {})))
+        check(validate_access(question.get("spec", {})) + validate_metadata(question["metadata"]))
 
     async def answer(self, question: Object, user: User) -> Object:  # noqa: ARG002 - not limited to the user itself
         spec = question.get("spec", {})
         return answered(question, await access_status(self._authorizer, spec, _subject(spec)))
+
+
+class LocalSubjectAccessReviews(SubjectAccessReviews):
+    """Answers in one namespace, so that an administrator of a namespace can be allowed to ask."""
+
+    definition = definition(
+        group=GROUP,
+        version=VERSION,
+        kind="LocalSubjectAccessReview",
+        schema=LOCAL_SUBJECT_ACCESS_REVIEW,
+        namespaced=True,
+    )
+
+    def validate(self, question: Object) -> None:
+        check(validate_local_access(question.get("spec", {}), question["metadata"]))
 
 
 def _subject(spec: Object) -> User:

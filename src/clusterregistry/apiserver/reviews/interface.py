@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from clusterregistry.apimachinery.schema import native
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.registry.resource import Definition, Version
@@ -31,7 +32,7 @@ class Review(Protocol):
         ...
 
 
-def definition(*, group: str, version: str, kind: str, schema: ObjectSchema) -> Definition:
+def definition(*, group: str, version: str, kind: str, schema: ObjectSchema, namespaced: bool = False) -> Definition:
     """The definition of a kind that can only be created, in one version."""
     singular = kind.lower()
     return Definition(
@@ -39,16 +40,11 @@ def definition(*, group: str, version: str, kind: str, schema: ObjectSchema) -> 
         kind=kind,
         plural=f"{singular}s",
         singular=singular,
-        versions=(Version(name=version, schema=schema, decode=_conform),),
+        versions=(Version(name=version, schema=schema, decode=native.decoder(schema, kind=kind)),),
         verbs=VERBS,
+        namespaced=namespaced,
         native=True,
     )
-
-
-def _conform(obj: Object) -> list[str]:
-    from clusterregistry.apimachinery.codecs import native_structs  # noqa: PLC0415 - needs protobuf, which is dear to import
-
-    return native_structs.conform(obj)
 
 
 def answered(question: Object, status: Object) -> Object:

@@ -69,9 +69,6 @@ Sink = Callable[[Sequence[Event]], None]
 A sink that raises has missed these events: its ``Interrupted`` callback is called.
 """
 
-Progressed = Callable[[int], None]
-"""Called with a revision up to which all events were delivered."""
-
 Interrupted = Callable[[], None]
 """Called when events may have been missed: a subscriber with a copy has to read everything again."""
 
@@ -92,7 +89,10 @@ class Storage(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest committed revision that this store has seen. It may lag behind, unless ``sole_writer`` is true."""
+        """The newest committed revision that this store has seen. It may lag behind, unless ``sole_writer`` is true.
+
+        All subscribers have the events up to it.
+        """
 
     async def current_revision(self) -> int:
         """The newest committed revision of the whole store at the time of the call, or a later one."""
@@ -143,13 +143,12 @@ class Storage(Protocol):
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
         """Calls the sink with every event committed from now on.
 
         If ``sole_writer`` is true, the sink is called before the write returns, otherwise soon after. A store with
-        other writers also reports revisions without an event (``progressed``) and gaps (``interrupted``).
+        other writers also reports gaps (``interrupted``).
         """
 
     def count(self, prefix: str) -> int:
@@ -166,5 +165,5 @@ class Storage(Protocol):
 
 
 def prefix_of(group: str, plural: str) -> str:
-    """The prefix of all keys of a resource."""
-    return f"/{group}/{plural}/"
+    """The prefix of all keys of a resource. The core group, whose name is empty, has no part in it."""
+    return f"/{group}/{plural}/" if group else f"/{plural}/"

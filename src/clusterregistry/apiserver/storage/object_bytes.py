@@ -20,6 +20,8 @@ tests/apiserver/storage/test_object_bytes.py tests:
 5. Keys and values of labels have no braces. Before ``labels`` the metadata holds only strings, in which quotes are
    escaped, and strings in ``annotations``; ``managedFields``, which may hold anything, follows ``labels`` and is
    followed by ``name``. No array that a ``name`` follows lies between ``managedFields`` and the slot.
+6. Of the keys that metadata may have, ``ownerReferences`` is the last before the slot, and the only array after
+   ``managedFields``. So the slot follows ``],`` if, and only if, the object has owners.
 
 ``KeyValue.memo`` keeps what was derived from a served value: a ``Memo``, or a subclass with more fields that another
 module puts in its place (``endpoints.table``). One object per key-value takes the least memory, and most of the cost of
@@ -28,7 +30,8 @@ a long list is memory access.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -37,6 +40,7 @@ from msgspec import Struct
 from clusterregistry.apiserver.storage.interface import KeyValue
 
 Object = dict[str, Any]
+Convert = Callable[[Object], Object]
 
 _SLOT = b"\n"
 _RESOURCE_VERSION = b'"resourceVersion":"%d",'
@@ -45,6 +49,11 @@ _METADATA_BRACE = len(_METADATA) - 1
 _LABELS = b'"labels":{'
 _MANAGED_FIELDS = b'"managedFields":['
 _AFTER_MANAGED_FIELDS = b'],"name":'
+_OWNER_REFERENCES = b'"ownerReferences":['
+_DELETION_TIMESTAMP = b'"deletionTimestamp":"'
+_UID = b'"uid":"'
+_END_OF_ARRAY = ord("]")
+_WRITE_TIME = re.compile(rb'"(?:time|creationTimestamp)":"([^"]{20})"')
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -101,6 +110,21 @@ def decoded_to_read(kv: KeyValue) -> Object:
     return obj
 
 
+def converted(items: Sequence[KeyValue], api_version: str, convert: Convert) -> list[KeyValue]:
+    """The objects in another version, as they are served there. The memo keeps them: each is converted once."""
+    return [
+        memo.converted if memo is not None and memo.api_version == api_version else _converted(kv, api_version, convert)
+        for kv in items
+        for memo in (kv.memo,)
+    ]
+
+
+def _converted(kv: KeyValue, api_version: str, convert: Convert) -> KeyValue:
+    memo, found = memo_of(kv), presented(KeyValue(kv.key, to_stored(convert(decoded(kv))), kv.revision))
+    memo.api_version, memo.converted = api_version, found
+    return found
+
+
 def size_of(items: Sequence[KeyValue]) -> int:
     """The total size of the values in bytes."""
     return sum([len(kv.value) for kv in items])
@@ -114,15 +138,25 @@ def name_of_key(key: str) -> str:
     return key.rpartition("/")[2]
 
 
+def namespace_of(kv: KeyValue) -> str:
+    """The namespace of an object of a namespaced resource."""
+    return kv.key.rpartition("/")[0].rpartition("/")[2]
+
+
 # Metadata and labels, and the memo that keeps where they are
 
 
 class Memo(Struct, gc=False):
-    """The offsets of the metadata in a served value, and the labels once they were read."""
+    """The offsets of the metadata in a served value, the labels once they were read, and the object converted.
+
+    ``converted`` is the object in the version ``api_version``, as it is served there: the last one that was asked for.
+    """
 
     start: int
     end: int
     labels: Mapping[str, str] | None = None
+    api_version: str = ""
+    converted: KeyValue | None = None
 
 
 def memo_of(kv: KeyValue) -> Memo:
@@ -136,6 +170,13 @@ def memo_of(kv: KeyValue) -> Memo:
 def metadata_span(kv: KeyValue) -> tuple[int, int]:
     """The offsets at which the metadata begins and ends in a served value."""
     return kv.value.index(_METADATA, 0, kv.slot) + _METADATA_BRACE, kv.value.index(b"}", kv.slot) + 1
+
+
+def read_metadata(kv: KeyValue) -> Object:
+    """The metadata as a new dict."""
+    start, end = metadata_span(kv)
+    metadata: Object = orjson.loads(kv.value[start:end])
+    return metadata
 
 
 def metadata_of(items: Sequence[KeyValue]) -> list[bytes]:
@@ -173,3 +214,51 @@ def _labels_in(kv: KeyValue, start: int) -> Mapping[str, str]:
     at += len(_LABELS) - 1
     labels: Mapping[str, str] = orjson.loads(value[at : value.index(b"}", at) + 1])
     return labels
+
+
+# What garbage collection looks at in every event, hence without decoding: some 0.3 us together
+
+
+def uid_of(kv: KeyValue) -> str:
+    value = kv.value
+    start = value.index(_UID, kv.slot) + len(_UID)
+    uid = value[start : value.index(b'"', start)]
+    return uid.decode() if b"\\" not in uid else str(read_metadata(kv)["uid"])
+
+
+def has_owners(kv: KeyValue) -> bool:
+    """Whether the metadata has owner references."""
+    return kv.value[kv.slot - 2] == _END_OF_ARRAY
+
+
+def owner_references_of(kv: KeyValue) -> list[Object]:
+    """The owner references as new dicts."""
+    if not has_owners(kv):
+        return []
+    at = kv.value.rindex(_OWNER_REFERENCES, 0, kv.slot) + len(_OWNER_REFERENCES) - 1
+    references: list[Object] = orjson.loads(kv.value[at : kv.slot - 1])
+    return references
+
+
+def is_being_deleted(kv: KeyValue) -> bool:
+    """Whether the object has a deletion timestamp."""
+    if _DELETION_TIMESTAMP not in kv.value:
+        return False
+    value = kv.value
+    start = kv.memo.start if kv.memo is not None else value.index(_METADATA, 0, kv.slot)
+    end = value.find(_MANAGED_FIELDS, start, kv.slot)  # they are most of the metadata, and follow
+    if value.find(_DELETION_TIMESTAMP, start, end if end >= 0 else kv.slot) < 0:
+        return False
+    return "deletionTimestamp" in read_metadata(kv)  # an annotation may have that name, too
+
+
+def newest_write_time(kv: KeyValue) -> str:
+    """The newest time of a write that the metadata names, on the wire; empty without managed fields.
+
+    It is a lower bound, or one of an annotation of such a name. Decoding the metadata takes five times as long.
+    """
+    start = kv.value.index(_METADATA, 0, kv.slot)
+    if kv.value.find(_MANAGED_FIELDS, start, kv.slot) < 0:
+        return ""
+    found: list[bytes] = _WRITE_TIME.findall(kv.value, start, kv.slot)
+    return max(found, default=b"").decode()

@@ -7,7 +7,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from clusterregistry.apiserver.storage.errors import RevisionInFuture, StorageUnavailable
-from clusterregistry.apiserver.storage.interface import Event, Interrupted, Progressed, Sink, Storage, Subscription
+from clusterregistry.apiserver.storage.interface import (
+    Event,
+    Interrupted,
+    Sink,
+    Storage,
+    Subscription,
+)
 
 WAIT_SECONDS = 3.0
 """How long a read waits for a revision that has not been seen, as in kube-apiserver."""
@@ -54,6 +60,9 @@ class RevisionWaiter:
                 future.set_exception(StorageUnavailable(reason))
 
 
+_MOST_DIRECTORIES = 1000
+"""Directories of keys whose subscribers are remembered: as many as namespaces that are written to."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -75,11 +84,10 @@ class Subscriptions:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
         subscriber = _Subscriber(prefix, sink, on_close=self._remove)
-        subscriber.progressed, subscriber.interrupted = progressed, interrupted
+        subscriber.interrupted = interrupted
         self._groups.setdefault(prefix, {})[subscriber] = None
         self._members = None
         return subscriber
@@ -89,18 +97,18 @@ class Subscriptions:
 
         It has missed events and is interrupted.
         """
-        for prefix, group in self._current_members().groups:
+        members = self._members or self._current_members()
+        if len(events) == 1:
+            for subscriber in members.subscribers_of(events[0].key):
+                subscriber.deliver(events)
+            return
+        for prefix, group in members.groups:
             matching = events
             if prefix != self._prefix:
                 matching = [event for event in events if event.key.startswith(prefix)]
             if matching:
                 for subscriber in group:
                     subscriber.deliver(matching)
-
-    def progress(self, revision: int) -> None:
-        """Reports that all events up to the revision were delivered."""
-        for progressed in self._current_members().progressed:
-            progressed(revision)
 
     def interrupt(self) -> None:
         """Reports that events may be missing."""
@@ -124,20 +132,39 @@ class Subscriptions:
 class _Members:
     """A copy of the groups for deliveries, made once until a subscriber is added or removed."""
 
-    __slots__ = ("groups", "progressed")
+    __slots__ = ("_by_directory", "groups")
 
     def __init__(self, groups: Mapping[str, Iterable[_Subscriber]]) -> None:
         self.groups = [(prefix, list(group)) for prefix, group in groups.items()]
-        self.progressed = [each.progressed for _, group in self.groups for each in group if each.progressed]
+        self._by_directory: dict[str, list[_Subscriber]] | None = {}
+        if not all(not prefix or prefix.endswith("/") for prefix, _ in self.groups):
+            self._by_directory = None
+
+    def subscribers_of(self, key: str) -> Sequence[_Subscriber]:
+        """The subscribers whose prefix a key has.
+
+        Nearly all events are single ones, of a few directories: that is faster than to compare each with all prefixes.
+        """
+        if self._by_directory is None:
+            return self._matching(key)
+        directory = key[: key.rfind("/") + 1]
+        found = self._by_directory.get(directory)
+        if found is None:
+            if len(self._by_directory) >= _MOST_DIRECTORIES:
+                self._by_directory.clear()
+            found = self._by_directory[directory] = self._matching(directory)
+        return found
+
+    def _matching(self, key: str) -> list[_Subscriber]:
+        return [each for prefix, group in self.groups if key.startswith(prefix) for each in group]
 
 
 class _Subscriber:
-    __slots__ = ("_on_close", "_sink", "interrupted", "prefix", "progressed")
+    __slots__ = ("_on_close", "_sink", "interrupted", "prefix")
 
     def __init__(self, prefix: str, sink: Sink, *, on_close: Callable[[_Subscriber], None]) -> None:
         self.prefix, self._on_close = prefix, on_close
         self._sink: Sink | None = sink
-        self.progressed: Progressed | None = None
         self.interrupted: Interrupted | None = None
 
     def deliver(self, events: Sequence[Event]) -> None:

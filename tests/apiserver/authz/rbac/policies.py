@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Attributes
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
+from clusterregistry.apiserver.authz.rbac.bindings import Binding, Subject
+from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.rbac.rules import Rule, rules_from_wire
 
 GROUP = "example.com"
@@ -32,6 +34,12 @@ def bound(role: str, *subjects: str) -> Binding:
     return Binding(role_kind="ClusterRole", role=role, subjects=tuple(_subject(each) for each in subjects))
 
 
+def bound_in(namespace: str, role: str, *subjects: str) -> Binding:
+    """A RoleBinding of a ClusterRole, or of a Role as in ``Role reader``."""
+    kind, _, name = role.rpartition(" ")
+    return replace(bound(name, *subjects), role_kind=kind or "ClusterRole", namespace=namespace)
+
+
 def _subject(text: str) -> Subject:
     kind, _, name = text.partition(" ")
     namespace, slash, account = name.partition("/")
@@ -48,10 +56,16 @@ def policy_of(roles: Mapping[str, Iterable[Rule]], bindings: Mapping[str, Bindin
 
 
 def policy_from_wire(roles: Iterable[Mapping[str, Any]], bindings: Iterable[Mapping[str, Any]]) -> Policy:
+    """Objects with a namespace are Roles and RoleBindings."""
     return policy_of(
-        {each["metadata"]["name"]: rules_from_wire(each.get("rules")) for each in roles},
-        {each["metadata"]["name"]: Binding.from_wire(each) for each in bindings},
+        {key_of(each): rules_from_wire(each.get("rules")) for each in roles},
+        {key_of(each): Binding.from_wire(each, each["metadata"].get("namespace", "")) for each in bindings},
     )
+
+
+def key_of(obj: Mapping[str, Any]) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else str(metadata["name"])
 
 
 def asking(user: User, verb: str, resource: str = "things", **more: Any) -> Attributes:

@@ -71,6 +71,8 @@ def test_the_message_names_the_roles_that_are_missing() -> None:
     )
     assert escalation_message(User("jane"), [], problems[:1]).endswith(f"; resolution errors: [{one}]")
     assert escalation_message(User("jane"), [], problems).endswith(f"; resolution errors: [[{one}, {two}]]")
+    local = ['role.rbac.authorization.k8s.io "role.x" not found']
+    assert escalation_message(User("jane"), [], local).endswith('[roles.rbac.authorization.k8s.io "role.x" not found]')
 
 
 WORDS = st.lists(st.sampled_from(["*", "a", "b"]), max_size=3).map(tuple)

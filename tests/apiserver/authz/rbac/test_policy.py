@@ -4,8 +4,10 @@ import pytest
 
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import ALLOW, NO_OPINION, PathRule, ResourceRule, UserRules
+from clusterregistry.apiserver.authz.rbac import grants as grants_module
 from clusterregistry.apiserver.authz.rbac import policy as policy_module
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, RBACAuthorizer, Subject
+from clusterregistry.apiserver.authz.rbac.bindings import Binding, Subject
+from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, asking_for_path, bound, path_rule, policy_of
 
 JANE = User("jane", groups=("team", "system:authenticated"))
@@ -233,14 +235,14 @@ def test_many_bindings_with_one_name_each_decide_for_their_names() -> None:
 def test_caches_are_bounded_and_decisions_stay_right() -> None:
     policy = policy_of({"r": [a_rule("get"), path_rule("get", "/0")]}, {"b": bound("r", "User jane")})
     rbac = RBACAuthorizer(policy)
-    for index in range(policy_module._CACHED_ANSWERS + 1):
+    for index in range(grants_module._CACHED_ANSWERS + 1):
         assert not rbac.authorize(asking(JANE, str(index))).allowed
         assert rbac.authorize(asking_for_path(JANE, "get", f"/{index}")).allowed is (index == 0)
     for index in range(policy_module._CACHED_USERS + 1):
         assert not rbac.authorize(asking(User(str(index)), "get")).allowed
     assert rbac.authorize(asking(JANE, "get")).verdict is ALLOW.verdict
     assert len(policy._grants) < policy_module._CACHED_USERS
-    assert len(policy.grants(JANE)._answers) < policy_module._CACHED_ANSWERS
+    assert len(policy.grants(JANE)._answers) < grants_module._CACHED_ANSWERS
 
 
 def test_the_rules_of_a_role_and_of_none() -> None:

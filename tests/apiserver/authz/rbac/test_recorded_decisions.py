@@ -60,3 +60,23 @@ def test_decisions_are_those_of_the_reference(recorded: dict[str, Any]) -> None:
 
 def test_there_are_as_many_decisions_as_were_recorded() -> None:
     assert sum(len(recorded["reviews"]) for recorded in POLICIES) == 1440
+
+
+WITH_NAMESPACES: list[dict[str, Any]] = json.loads(RECORDED.with_name("rbac-namespaces.json").read_text())["policies"]
+
+
+def decided(rbac: RBACAuthorizer, review: list[Any]) -> list[Any]:
+    """Whether it is allowed, and the roles that are missing."""
+    name, groups, *asked = review
+    names = ("verb", "group", "resource", "subresource", "name", "namespace")
+    user = User(name, groups=tuple(groups))
+    attributes = Attributes(user=user, is_resource_request=True, **dict(zip(names, asked, strict=True)))
+    decision = rbac.authorize(attributes)
+    problems = () if decision.allowed else rbac.rules_of(user, namespace=attributes.namespace).problems
+    return [decision.allowed, sorted(set(problems))]
+
+
+@pytest.mark.parametrize("recorded", WITH_NAMESPACES)
+def test_decisions_in_namespaces_are_those_of_the_reference(recorded: dict[str, Any]) -> None:
+    rbac = RBACAuthorizer(policy_from_wire(recorded["roles"], recorded["bindings"]))
+    assert [decided(rbac, review) for review in recorded["reviews"]] == recorded["answers"]["reviews"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.endpoints.request_scope import field_managers
+from clusterregistry.apiserver.registry.rbac import resources
 from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWriter
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
-from clusterregistry.apiserver.registry.rbac.resources import cluster_role_binding_resource, cluster_role_resource
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage import interface
@@ -26,8 +26,21 @@ NOW = "2026-01-02T03:04:05Z"
 
 @dataclass(frozen=True)
 class Writers:
-    roles: ServerWriter
-    bindings: ServerWriter
+    """By plural; ``roles`` and ``bindings`` are those of ClusterRoles and ClusterRoleBindings."""
+
+    by_plural: Mapping[str, ServerWriter]
+
+    @property
+    def roles(self) -> ServerWriter:
+        return self.by_plural["clusterroles"]
+
+    @property
+    def bindings(self) -> ServerWriter:
+        return self.by_plural["clusterrolebindings"]
+
+    @property
+    def stores(self) -> dict[str, Store]:
+        return {plural: writer.store for plural, writer in self.by_plural.items()}
 
 
 @asynccontextmanager
@@ -42,7 +55,13 @@ async def writers(storage: Storage) -> AsyncIterator[Writers]:
                 store=store, field_manager=field_managers(resource, resource.versions[0], now=lambda: NOW)[""]
             )
 
-        yield Writers(await writer(cluster_role_resource()), await writer(cluster_role_binding_resource()))
+        kinds = (
+            resources.cluster_role_resource(),
+            resources.cluster_role_binding_resource(),
+            resources.role_resource(),
+            resources.role_binding_resource(),
+        )
+        yield Writers({kind.plural: await writer(kind) for kind in kinds})
 
 
 @asynccontextmanager
@@ -50,6 +69,6 @@ async def replica(storage: Storage, policy: Policy) -> AsyncIterator[Writers]:
     """The controllers of one server."""
     async with (
         writers(storage) as kept,
-        run_controllers(policy, roles=kept.roles, bindings=kept.bindings, defaults=DEFAULTS),
+        run_controllers(policy, kept.by_plural, defaults=DEFAULTS),
     ):
         yield kept

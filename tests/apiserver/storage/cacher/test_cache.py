@@ -13,11 +13,11 @@ from clusterregistry.apiserver.storage.interface import (
     Interrupted,
     KeyValue,
     Page,
-    Progressed,
     Sink,
     Subscription,
 )
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.apiserver.storage.subscriptions import WAIT_SECONDS, RevisionWaiter
 
 
 class Spy:
@@ -31,10 +31,13 @@ class Spy:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self._feed: Sink = lambda _: None
+        self._seen = RevisionWaiter(inner.revision)
+        self._newest = inner.revision
+        inner.subscribe("", self._note)
 
     @property
     def revision(self) -> int:
-        return self.inner.revision
+        return self._seen.value
 
     async def current_revision(self) -> int:
         return await self.inner.current_revision()
@@ -79,7 +82,7 @@ class Spy:
         await self.inner.close()
 
     async def wait_for(self, revision: int) -> None:
-        await self.inner.wait_for(revision)
+        await self._seen.reach(revision, seconds=WAIT_SECONDS)
 
     def count(self, prefix: str) -> int:
         self.reads.append("count")
@@ -93,17 +96,20 @@ class Spy:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        if prefix:  # not the cache itself
-            return self.inner.subscribe(prefix, sink)
         self._feed = sink
-        return self.inner.subscribe(prefix, self._pass_on, progressed=progressed, interrupted=interrupted)
+        return self.inner.subscribe(prefix, self._pass_on, interrupted=interrupted)
 
     def release(self) -> None:
         events, self.withheld = self.withheld or [], None
         self._pass_on(events)
+        self._seen.advance(self._newest)
+
+    def _note(self, events: Sequence[Event]) -> None:
+        self._newest = events[-1].revision
+        if self.withheld is None:
+            self._seen.advance(self._newest)
 
     def _pass_on(self, events: Sequence[Event]) -> None:
         if self.withheld is not None:
@@ -295,7 +301,7 @@ async def test_waiting_in_vain_ends_with_an_error(spy: Spy) -> None:
     with pytest.raises(RevisionInFuture) as caught:
         await cacher.wait_for(9, timeout=0.01)
     assert (caught.value.requested, caught.value.current) == (9, 1)
-    assert cacher._seen._waiting == {}
+    assert cacher._waiting == set()
 
 
 async def test_closing_ends_all_waiting_and_leaves_the_store_open(spy: Spy) -> None:
@@ -365,7 +371,7 @@ async def test_events_that_come_late_do_not_bring_back_what_was_compacted(sqlite
 async def test_around_a_shared_store_that_sends_no_events_reads_go_to_the_store(
     sqlite: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusterregistry.apiserver.storage.cacher.cache.WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(Cacher.wait_for, "__defaults__", (0.01,))
     spy = Spy(sqlite, sole_writer=False)
     cacher = await Cacher.open(spy, "/")
     spy.withheld = []

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.authz.rbac.policy import aggregated
+from clusterregistry.apiserver.authz.rbac.grants import aggregated
 from clusterregistry.apiserver.authz.rbac.rules import ANY, Rule, covers_path
 
 
@@ -31,8 +31,8 @@ def escalation_message(user: User, missing: Iterable[Rule], problems: Sequence[s
     who = f"user {quoted(user.name)} (groups={_list_of(user.groups)})"
     rights = sorted({described(each) for each in compacted(missing)})
     message = "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *rights])
-    # As in kube-apiserver: this message has clusterroles, those of decisions have clusterrole.
-    found = [problem.replace("clusterrole.", "clusterroles.", 1) for problem in problems]
+    # As in kube-apiserver: this message has roles and clusterroles, those of decisions have role and clusterrole.
+    found = [problem.replace("role.", "roles.", 1) for problem in problems]
     return f"{message}; resolution errors: [{aggregated(found)}]" if found else message
 
 

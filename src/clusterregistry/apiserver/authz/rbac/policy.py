@@ -1,46 +1,28 @@
-"""RBAC: all roles and bindings in memory, what one user is granted by them, and the authorizer that decides from that.
+"""RBAC: all roles and bindings in memory, and the authorizer that decides from what they grant to a user.
 
-``registry.rbac.policy_informer`` keeps the policy in step with the stored roles and bindings.
+``registry.rbac.policy_informer`` keeps the policy in step with the stored roles and bindings. A request in a namespace
+is decided by ClusterRoleBindings and by the RoleBindings of that namespace, any other one by ClusterRoleBindings alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
-from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.authn.user import User
-from clusterregistry.apiserver.authz.interface import (
-    NO_OPINION,
-    Attributes,
-    Decision,
-    PathRule,
-    ResourceRule,
-    UserRules,
-    Verdict,
-)
+from clusterregistry.apiserver.authz.interface import Attributes, Decision, PathRule, ResourceRule, UserRules, Verdict
+from clusterregistry.apiserver.authz.rbac.bindings import Binding, BindingIndex
+from clusterregistry.apiserver.authz.rbac.grants import NO_GRANTS, Grant, Grants
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 
 _CACHED_USERS = 2048
-"""Users whose grants are cached."""
-
-_CACHED_ANSWERS = 256
-"""Answers that are cached for one user. Usual ones are as many as verbs on resources."""
-
-_FEW_RULES = 8
-"""Rules with resource names that are searched one by one; the names of more rules are put into one table."""
+"""Users whose grants are cached; the same number of pairs of a user and a namespace."""
 
 _TRACKED_SUBJECTS = 100_000
 """Users and groups whose last change is known one by one."""
 
-_CLUSTER_ROLE = "ClusterRole"
-
-_BindingIndex = dict[str, dict[str, int]]
-"""By the name of a user or group: its bindings, each with the position of the subject."""
-
-_Question = tuple[str, str, str, str]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -52,10 +34,12 @@ class RBACAuthorizer:
         self._policy = policy
 
     def authorize(self, attributes: Attributes) -> Decision:
+        if attributes.namespace:
+            return self._policy.grants_in(attributes.user, attributes.namespace).decide(attributes)
         return self._policy.grants(attributes.user).decide(attributes)
 
-    def rules_of(self, user: User) -> UserRules:
-        grants = self._policy.grants(user)
+    def rules_of(self, user: User, *, namespace: str = "") -> UserRules:
+        grants = self._policy.grants_in(user, namespace)
         rules = [each.rule for each in grants.grants]
         return UserRules(
             resource_rules=tuple(
@@ -76,15 +60,23 @@ class RBACAuthorizer:
             problems=grants.problems,
         )
 
-    def names_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+    def names_of(
+        self, user: User, *, verb: str, group: str, resource: str, namespace: str | None = ""
+    ) -> frozenset[str]:
         """Only names that a rule lists: a rule without names does not show which objects exist."""
-        return self._policy.grants(user).names(verb=verb, group=group, resource=resource)
+        names = self._policy.grants_in(user, namespace or "").names(verb=verb, group=group, resource=resource)
+        if namespace is None:
+            return names | self._policy.local_rights(user, verb=verb, group=group, resource=resource).keys
+        return frozenset(f"{namespace}/{name}" for name in names) if namespace else names
 
-    def changed_at(self, user: User) -> int:
-        return self._policy.changed_at(user)
+    def namespaces_of(self, user: User, *, verb: str, group: str, resource: str) -> frozenset[str]:
+        return self._policy.local_rights(user, verb=verb, group=group, resource=resource).namespaces
 
-    def granted_at(self, user: User) -> int:
-        return self._policy.grants(user).revision
+    def changed_at(self, user: User, *, in_namespaces: bool = False) -> int:
+        return self._policy.changed_at(user, in_namespaces=in_namespaces)
+
+    def granted_at(self, user: User, *, namespace: str = "") -> int:
+        return self._policy.grants_in(user, namespace).revision
 
     async def caught_up(self, revision: int) -> None:
         await self._policy.caught_up(revision)
@@ -93,8 +85,21 @@ class RBACAuthorizer:
         return self._policy.on_change(listener)
 
 
+@dataclass(frozen=True, slots=True)
+class LocalRights:
+    """What the RoleBindings of a user allow with a verb on a resource, in all namespaces."""
+
+    keys: frozenset[str]
+    """``NAMESPACE/NAME`` of the objects that rules name."""
+    namespaces: frozenset[str]
+    """The namespaces in which it is allowed with all objects."""
+
+
 class Policy:
-    """Roles and bindings by their names. Setting one that is equal to the present one changes nothing."""
+    """Roles and bindings by their keys: ``NAME`` or ``NAMESPACE/NAME``.
+
+    Setting one that is equal to the present one changes nothing.
+    """
 
     def __init__(self) -> None:
         self._roles: dict[str, tuple[Rule, ...]] = {}
@@ -102,61 +107,106 @@ class Policy:
         self._role_revisions: dict[str, int] = {}
         self._binding_revisions: dict[str, int] = {}
         self._changes = _LastChanges()
-        self._by_user: _BindingIndex = {}
-        self._by_group: _BindingIndex = {}
-        self._by_role: defaultdict[str, set[str]] = defaultdict(set)
+        """Those of ClusterRoleBindings and their roles."""
+        self._local_changes = _LastChanges()
+        """Those of RoleBindings and their roles."""
+        self._index = BindingIndex()
+        self._by_role: defaultdict[str | None, set[str]] = defaultdict(set)
         self._grants: dict[tuple[str, tuple[str, ...]], Grants] = {}
+        self._local_grants: dict[tuple[str, tuple[str, ...], str], Grants] = {}
+        self._local_rights: dict[tuple[str, tuple[str, ...], str, str, str], LocalRights] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
         self._wait_for: Callable[[int], Awaitable[None]] | None = None
         self.generation = 0
         """Grows with each change."""
 
     def grants(self, user: User) -> Grants:
-        """The present grants of a user. Costs a look-up if the user had a request since the last change."""
+        """The present grants of a user outside of namespaces.
+
+        Costs a look-up if the user had a request since the last change.
+        """
         key = (user.name, user.groups)
         known = self._grants.get(key)
         if known is None:
-            if len(self._grants) >= _CACHED_USERS:
-                self._grants.clear()
-            known = self._grants[key] = self._grants_of(user)
+            known = self._grants_of(user)
+            _cache(self._grants, key, known)
         return known
 
-    def role(self, name: str) -> Sequence[Rule] | None:
-        """The rules of a role; None if there is no such role."""
-        return self._roles.get(name)
+    def grants_in(self, user: User, namespace: str) -> Grants:
+        """Those in a namespace, which may be none. As in kube-apiserver, ClusterRoleBindings come first."""
+        if not namespace or namespace not in self._index:
+            return self.grants(user)
+        key = (user.name, user.groups, namespace)
+        known = self._local_grants.get(key)
+        if known is None:
+            known = self.grants(user)
+            if self._index.bindings_of(user, namespace):
+                known = self._grants_of(user, namespace, beyond=known)
+            _cache(self._local_grants, key, known)
+        return known
 
-    def set_role(self, name: str, rules: Iterable[Rule], *, revision: int) -> None:
+    def local_rights(self, user: User, *, verb: str, group: str, resource: str) -> LocalRights:
+        """What the user's RoleBindings allow with a verb on a resource, in all namespaces."""
+        key = (user.name, user.groups, verb, group, resource)
+        known = self._local_rights.get(key)
+        if known is None:
+            known = self._local_rights_of(user, verb=verb, group=group, resource=resource)
+            _cache(self._local_rights, key, known)
+        return known
+
+    def role(self, key: str) -> Sequence[Rule] | None:
+        """The rules of a role; None if there is no such role."""
+        return self._roles.get(key)
+
+    def set_role(self, key: str, rules: Iterable[Rule], *, revision: int) -> None:
         """Adds a role, or replaces its rules."""
         new = tuple(rules)
-        if self._roles.get(name) != new:
-            self._roles[name] = new
-            self._role_revisions[name] = revision
-            self._on_role_changed(name, revision)
+        if self._roles.get(key) != new:
+            self._roles[key] = new
+            self._role_revisions[key] = revision
+            self._on_role_changed(key, revision)
 
-    def remove_role(self, name: str, *, revision: int) -> None:
-        if self._roles.pop(name, None) is not None:
-            del self._role_revisions[name]
-            self._on_role_changed(name, revision)
+    def remove_role(self, key: str, *, revision: int) -> None:
+        if self._roles.pop(key, None) is not None:
+            del self._role_revisions[key]
+            self._on_role_changed(key, revision)
 
-    def set_binding(self, name: str, binding: Binding, *, revision: int) -> None:
-        """Adds a binding, or replaces the one of this name."""
-        if self._bindings.get(name) != binding:
-            before = self._unlink(name)
-            self._bindings[name] = binding
-            self._binding_revisions[name] = revision
-            self._link(name, binding)
+    def set_binding(self, key: str, binding: Binding, *, revision: int) -> None:
+        """Adds a binding, or replaces the one of this key, whose namespace is that of the binding."""
+        if self._bindings.get(key) != binding:
+            before = self._unlink(key)
+            self._bindings[key] = binding
+            self._binding_revisions[key] = revision
+            self._by_role[binding.role_key].add(key)
+            self._index.add(key, binding)
             self._on_changed(revision, [binding, before] if before else [binding])
 
-    def remove_binding(self, name: str, *, revision: int) -> None:
-        before = self._unlink(name)
+    def remove_binding(self, key: str, *, revision: int) -> None:
+        before = self._unlink(key)
         if before:
             self._on_changed(revision, [before])
 
+    def _unlink(self, key: str) -> Binding | None:
+        """Removes a binding from the indexes and returns it."""
+        binding = self._bindings.pop(key, None)
+        if binding is None:
+            return None
+        del self._binding_revisions[key]
+        self._by_role[binding.role_key].remove(key)
+        if not self._by_role[binding.role_key]:
+            del self._by_role[binding.role_key]
+        self._index.remove(key, binding)
+        return binding
+
     # Changes and their revisions
 
-    def changed_at(self, user: User) -> int:
-        """The revision of the last change that may concern a user, as far as it is known."""
-        return self._changes.last_for(user)
+    def changed_at(self, user: User, *, in_namespaces: bool = False) -> int:
+        """The revision of the last change that may concern a user, as far as it is known.
+
+        Changes of rights within namespaces count only where they matter.
+        """
+        last = self._changes.last_for(user)
+        return max(last, self._local_changes.last_for(user)) if in_namespaces else last
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Calls the listener after each change. Returns an idempotent function that ends that."""
@@ -180,238 +230,71 @@ class Policy:
     def begin_at(self, revision: int) -> None:
         """Marks changes before this revision as unknown: after a start, or when changes were missed."""
         self._changes.begin_at(revision)
+        self._local_changes.begin_at(revision)
 
     def begin_anew(self, revision: int) -> None:
         """The same for a storage that was restored: its revisions may be lower than those known before."""
         self._changes.begin_anew(revision)
+        self._local_changes.begin_anew(revision)
         for revisions in (self._role_revisions, self._binding_revisions):
-            revisions |= {name: revision for name, known in revisions.items() if known > revision}
+            revisions |= {key: revision for key, known in revisions.items() if known > revision}
         self._grants.clear()
+        self._local_grants.clear()
 
-    def _on_role_changed(self, name: str, revision: int) -> None:
-        self._on_changed(revision, [self._bindings[each] for each in self._by_role.get(name, ())])
+    def _on_role_changed(self, key: str, revision: int) -> None:
+        self._on_changed(revision, [self._bindings[each] for each in self._by_role.get(key, ())])
 
     def _on_changed(self, revision: int, bindings: Iterable[Binding]) -> None:
         self.generation += 1
         for binding in bindings:
+            changes = self._local_changes if binding.namespace else self._changes
             for subject in binding.subjects:
-                self._changes.note(revision, user=subject.user, group=subject.group)
-        self._grants.clear()
+                changes.note(revision, user=subject.user, group=subject.group)
+            if not binding.namespace:
+                self._grants.clear()
+        self._local_grants.clear()
+        self._local_rights.clear()
         for listener in list(self._listeners.values()):
             listener()
 
     # From users to bindings to rules
 
-    def _grants_of(self, user: User) -> Grants:
-        grants: list[Grant] = []
-        problems: list[str] = []
-        revision = 0
-        for name, position in sorted(self._bindings_of(user).items()):
-            binding = self._bindings[name]
-            rules = self._roles.get(binding.role) if binding.role_kind == _CLUSTER_ROLE else None
-            if rules is None:
-                problems.append(f"clusterrole.rbac.authorization.k8s.io {quoted(binding.role)} not found")
+    def _grants_of(self, user: User, namespace: str = "", *, beyond: Grants = NO_GRANTS) -> Grants:
+        """What the bindings of one namespace, or those outside of any, grant besides others."""
+        grants: list[Grant] = [*beyond.grants]
+        problems: list[str] = [*beyond.problems]
+        revision = beyond.revision
+        for key, position in sorted(self._index.bindings_of(user, namespace).items()):
+            binding = self._bindings[key]
+            role_key = binding.role_key
+            rules = None if role_key is None else self._roles.get(role_key)
+            if role_key is None or rules is None:
+                problems.append(binding.problem)
                 continue
-            role, subject = quoted(binding.role), binding.subjects[position]
-            reason = f"RBAC: allowed by ClusterRoleBinding {quoted(name)} of ClusterRole {role} to {subject}"
+            reason = f"RBAC: allowed by {binding.described(key)} to {binding.subjects[position]}"
             decision = Decision(Verdict.ALLOW, reason)
             grants += [Grant(rule, decision) for rule in rules]
-            revision = max(revision, self._binding_revisions[name], self._role_revisions[binding.role])
+            revision = max(revision, self._binding_revisions[key], self._role_revisions[role_key])
         return Grants(grants, problems, revision=revision)
 
-    def _bindings_of(self, user: User) -> dict[str, int]:
-        """The bindings of a user, each with the position of the first subject that is the user or one of its groups."""
-        found = dict(self._by_user.get(user.name, {}))
-        for group in user.groups:
-            for name, position in self._by_group.get(group, {}).items():
-                found[name] = min(position, found.get(name, position))
-        return found
-
-    def _link(self, name: str, binding: Binding) -> None:
-        self._by_role[binding.role].add(name)
-        for position, (index, key) in enumerate(self._index_keys(binding)):
-            if index is not None:
-                index.setdefault(key, {}).setdefault(name, position)
-
-    def _unlink(self, name: str) -> Binding | None:
-        """Removes a binding from the indexes and returns it."""
-        binding = self._bindings.pop(name, None)
-        if binding is None:
-            return None
-        del self._binding_revisions[name]
-        self._by_role[binding.role].remove(name)
-        if not self._by_role[binding.role]:
-            del self._by_role[binding.role]
-        for index, key in self._index_keys(binding):
-            if index is not None and key in index:
-                index[key].pop(name, None)
-                if not index[key]:
-                    del index[key]
-        return binding
-
-    def _index_keys(self, binding: Binding) -> Iterator[tuple[_BindingIndex | None, str]]:
-        """The index and key of each subject; None for a subject that matches no user."""
-        for subject in binding.subjects:
-            if subject.user is not None:
-                yield self._by_user, subject.user
-            elif subject.group is not None:
-                yield self._by_group, subject.group
-            else:
-                yield None, ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """A role and the subjects that it is bound to."""
-
-    role_kind: str
-    role: str
-    subjects: tuple[Subject, ...]
-
-    @classmethod
-    def from_wire(cls, binding: Mapping[str, Any]) -> Self:
-        """From the validated wire form of a ClusterRoleBinding."""
-        role = binding.get("roleRef") or {}
-        return cls(
-            role_kind=role.get("kind") or "",
-            role=role.get("name") or "",
-            subjects=tuple(Subject.from_wire(each) for each in binding.get("subjects") or ()),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A user, group or service account. As in kube-apiserver, validation alone checks its API group."""
-
-    kind: str
-    name: str
-    namespace: str = ""
-
-    @classmethod
-    def from_wire(cls, subject: Mapping[str, Any]) -> Self:
-        return cls(
-            kind=subject.get("kind") or "", name=subject.get("name") or "", namespace=subject.get("namespace") or ""
-        )
-
-    @property
-    def user(self) -> str | None:
-        """The name of the user, if the subject is one."""
-        if self.kind == "User":
-            return self.name
-        if self.kind == "ServiceAccount" and self.namespace:
-            return f"system:serviceaccount:{self.namespace}:{self.name}"
-        return None
-
-    @property
-    def group(self) -> str | None:
-        """The name of the group, if the subject is one."""
-        return self.name if self.kind == "Group" else None
-
-    def __str__(self) -> str:
-        # kube-apiserver writes the namespace of a service account last.
-        name = f"{self.name}/{self.namespace}" if self.kind == "ServiceAccount" else self.name
-        return f"{self.kind} {quoted(name)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """One rule, and the decision for a request that it allows."""
-
-    rule: Rule
-    decision: Decision
-
-
-class Grants:
-    """The rules of one user, in the order in which they count. Immutable: a changed policy makes new ones."""
-
-    __slots__ = ("_answers", "_otherwise", "_paths", "grants", "problems", "revision")
-
-    def __init__(self, grants: Sequence[Grant], problems: Sequence[str] = (), *, revision: int = 0) -> None:
-        """``problems`` are the reasons why some rules are not known; the message of a refusal has them.
-
-        ``revision`` is that of the newest role or binding of the user.
-        """
-        self.revision = revision
-        self.grants = tuple(grants)
-        self.problems = tuple(problems)
-        self._otherwise = Decision(Verdict.NO_OPINION, f"RBAC: {aggregated(self.problems)}") if problems else NO_OPINION
-        self._answers: dict[_Question, _Answer] = {}
-        self._paths: dict[tuple[str, str], Decision] = {}
-
-    def decide(self, attributes: Attributes) -> Decision:
-        """ALLOW, or no opinion: RBAC denies nothing."""
-        if not attributes.is_resource_request:
-            return self._decide_path(attributes.verb, attributes.path)
-        question = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
-        answer = self._answers.get(question) or self._answer(question)
-        return answer.for_all or answer.for_name(attributes.name) or self._otherwise
-
-    def names(self, *, verb: str, group: str, resource: str) -> frozenset[str]:
-        """The objects that rules with resource names allow the verb on."""
-        question = (verb, group, resource, "")
-        return (self._answers.get(question) or self._answer(question)).names
-
-    def _answer(self, question: _Question) -> _Answer:
-        verb, group, resource, subresource = question
-        answer = _Answer(
-            [
-                each
-                for each in self.grants
-                if each.rule.allows_on_some(verb, group=group, resource=resource, subresource=subresource)
-            ]
-        )
-        _cache(self._answers, question, answer)
-        return answer
-
-    def _decide_path(self, verb: str, path: str) -> Decision:
-        known = self._paths.get((verb, path))
-        if known is None:
-            allowed = (each.decision for each in self.grants if each.rule.allows_path(verb, path))
-            known = next(allowed, self._otherwise)
-            _cache(self._paths, (verb, path), known)
-        return known
-
-
-class _Answer:
-    """The decisions of the rules on one verb and resource: for all objects, or for those that are named."""
-
-    __slots__ = ("_named", "_names", "_table", "for_all")
-
-    def __init__(self, grants: Sequence[Grant]) -> None:
-        self.for_all = next((each.decision for each in grants if not each.rule.names), None)
-        self._named = [(each.rule.names, each.decision) for each in grants if each.rule.names]
-        self._names: frozenset[str] | None = None
-        # The names of few rules are looked up in the rules, which all users share. Many rules name few objects each.
-        many = len(self._named) > _FEW_RULES
-        self._table = {name: decision for names, decision in reversed(self._named) for name in names} if many else None
-
-    @property
-    def names(self) -> frozenset[str]:
-        """All objects that are named. No object has the empty name, though a rule may."""
-        if self._names is None:
-            self._names = frozenset().union(*(names for names, _ in self._named)) - {""}
-        return self._names
-
-    def for_name(self, name: str) -> Decision | None:
-        if self._table is not None:
-            return self._table.get(name)
-        for names, decision in self._named:
-            if name in names:
-                return decision
-        return None
+    def _local_rights_of(self, user: User, *, verb: str, group: str, resource: str) -> LocalRights:
+        keys: set[str] = set()
+        namespaces: set[str] = set()
+        for namespace in self._index.namespaces_of(user):
+            for binding in map(self._bindings.__getitem__, self._index.bindings_of(user, namespace)):
+                for rule in self._roles.get(binding.role_key or "", ()):
+                    if rule.allows_on_some(verb, group=group, resource=resource, subresource=""):
+                        keys.update(f"{namespace}/{name}" for name in rule.names if name)
+                        if not rule.names:
+                            namespaces.add(namespace)
+        return LocalRights(frozenset(keys), frozenset(namespaces))
 
 
 def _cache(cache: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Adds an entry to a full cache by clearing it first: clients choose the keys."""
-    if len(cache) >= _CACHED_ANSWERS:
+    """Adds an entry to a full cache by clearing it first."""
+    if len(cache) >= _CACHED_USERS:
         cache.clear()
     cache[key] = value
-
-
-def aggregated(problems: Sequence[str]) -> str:
-    """Several errors as one message, as Kubernetes writes them."""
-    different = list(dict.fromkeys(problems))
-    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
 class _LastChanges:

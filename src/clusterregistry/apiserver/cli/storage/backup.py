@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
-from clusterregistry.apiserver.options import CompletedOptions, Options
+from clusterregistry.apiserver.options import CompletedOptions
+from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
 
@@ -42,9 +43,9 @@ class BackupOptions:
     force: bool = option(False, kind=BOOLEAN, help="Replace FILE if it is there.")
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
     """Raises OptionsError, and StorageUnavailable when there is no backup."""
-    given = COMMAND.read(arguments, environ, server)
+    given = COMMAND.read(arguments, environ, product.options)
     from clusterregistry.apiserver.storage.sqlite import backup, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (target,) = given.operands

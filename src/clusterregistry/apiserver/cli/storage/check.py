@@ -9,10 +9,10 @@ from pathlib import Path
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
-from clusterregistry.apiserver.options import Options
+from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
-from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
@@ -51,9 +51,9 @@ class CheckOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be checked."""
-    given = COMMAND.read(arguments, environ, server)
+    given = COMMAND.read(arguments, environ, product.options)
     from clusterregistry.apiserver.storage.sqlite import integrity  # noqa: PLC0415 - not for a mistyped flag
 
     path, checked = given.file, ObjectCheck()
@@ -63,7 +63,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet
     lines = list(islice(found, MOST_LINES + 1))
     if not lines:
         return _report_success(path)
-    remedy = _OF_OBJECTS if checked.found == len(lines) else server.name_program(_OF_FILE)
+    remedy = _OF_OBJECTS if checked.found == len(lines) else product.options.name_program(_OF_FILE)
     return _report_problems(path, lines, remedy=remedy)
 
 

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from clusterregistry.apiserver.options.completion import CompletedOptions, complete
 from clusterregistry.apiserver.options.groups import Options
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.cli import logs
@@ -80,7 +81,7 @@ class StorageCommand(Generic[T]):
     operands: Operands
     interrupted: str
     """What to do after an interrupt."""
-    run: Callable[[Sequence[str], Mapping[str, str], OptionSet[Options]], int]
+    run: Callable[[Sequence[str], Mapping[str, str], Product], int]
 
     def options(self, server: OptionSet[Options]) -> OptionSet[T]:
         """Returns the command's own options, and those of the server that it takes."""
@@ -105,7 +106,8 @@ class StorageCommand(Generic[T]):
         problems += (*own.problems, *resolved.problems)
         try:
             # The rules of the server for storage alone: a missing serving certificate does not matter here.
-            given = Options(general=resolved.options.general, storage=resolved.options.storage)
+            read = resolved.options
+            given = Options(general=read.general, storage=read.storage, product=read.product)
             completed = complete(given, environ, program=server.program)
         except OptionsError as error:
             raise OptionsError([*problems, *error.problems]) from None

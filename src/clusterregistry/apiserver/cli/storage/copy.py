@@ -9,15 +9,16 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
-from clusterregistry.apiserver.options import CompletedOptions, Options
+from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.storage import etcd_settings
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.storage import location
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location, SQLiteLocation
 from clusterregistry.apiserver.storage.transfer import Copied, TargetNotEmpty, copy
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import indented, say
-from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
@@ -80,9 +81,9 @@ class CopyOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
     """Raises OptionsError, and StorageError when not everything was copied."""
-    given = COMMAND.read(arguments, environ, server)
+    given = COMMAND.read(arguments, environ, product.options)
     source, target = _places(given)
     copied = asyncio.run(_copy(source, target, merge=given.own.merge))
     _report(copied, source=source, target=target)

@@ -9,11 +9,11 @@ from functools import partial
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
-from clusterregistry.apiserver.options import Options
+from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
 
@@ -46,9 +46,9 @@ _AS_IT_IS = (
 )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
     """Raises OptionsError, and StorageUnavailable when nothing was restored."""
-    given = COMMAND.read(arguments, environ, server)
+    given = COMMAND.read(arguments, environ, product.options)
     from clusterregistry.apiserver.storage.sqlite import integrity, restore, stats  # noqa: PLC0415 - not for a mistyped flag
 
     (backup,) = given.operands

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
-from clusterregistry.apiserver.options import Options
+from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
-from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import choice
 from clusterregistry.cli.progress import counted, shown_bytes
 
@@ -39,9 +39,9 @@ class StatsOptions:
     )
 
 
-def _run(arguments: Sequence[str], environ: Mapping[str, str], server: OptionSet[Options]) -> int:
+def _run(arguments: Sequence[str], environ: Mapping[str, str], product: Product) -> int:
     """Raises OptionsError, and StorageUnavailable when the file cannot be read."""
-    given = COMMAND.read(arguments, environ, server)
+    given = COMMAND.read(arguments, environ, product.options)
     from clusterregistry.apiserver.storage.sqlite import stats  # noqa: PLC0415 - not for a mistyped flag
 
     path = given.file

@@ -18,8 +18,9 @@ from clusterregistry.api.rbac.v1.types import CLUSTER_ROLE_BINDING_KIND, CLUSTER
 from clusterregistry.apimachinery.fieldmanager.field_manager import FieldManager
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, MASTERS
+from clusterregistry.apiserver.authz.rbac.bindings import Binding
 from clusterregistry.apiserver.authz.rbac.coverage import compacted, not_covered
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy
+from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.rbac.rules import Rule, rules_from_wire
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.resource import Resource
@@ -38,7 +39,11 @@ _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _MONITORING = "system:monitoring"
 _READING = ["get", "list", "watch"]
 _WRITING = ["create", "delete", "deletecollection", "patch", "update"]
+_ALL = sorted([*_READING, *_WRITING])
 _PUBLIC_PATHS = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_CERTIFICATES = "certificates.k8s.io"
+_CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+"""The signer that the server has; kube-apiserver has a role for approving each signer."""
 _DISCOVERY_PATHS = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
 _MONITORED_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"]
 
@@ -149,6 +154,8 @@ class ServerWriter:
 
     store: Store
     field_manager: FieldManager
+    subresource: str = ""
+    """The subresource through which ``change`` writes; empty for the object itself."""
 
     async def seen(self) -> dict[str, Object]:
         """All objects by name, from the cache."""
@@ -170,7 +177,9 @@ class ServerWriter:
             self.field_manager.record_update(old, obj, manager=manager)
             return obj
 
-        request = UpdateRequest(change=changed, strategy=self.store.resource.strategy, warn=_ignore_warning)
+        resource = self.store.resource
+        strategy = resource.subresources[self.subresource].strategy if self.subresource else resource.strategy
+        request = UpdateRequest(change=changed, strategy=strategy, warn=_ignore_warning)
         await self.store.update(name, request)
 
     async def delete(self, name: str) -> None:
@@ -236,8 +245,9 @@ def _wire(rule: Rule) -> Object:
 
 def default_roles(resources: Sequence[Resource] = ()) -> list[Object]:
     """Fresh objects, for the caller to change."""
+    native = _native_rules()
     parts = [
-        _role(f"system:aggregate-to-{role}", *_rules_on(resources, role), aggregated_to=role)
+        _role(f"system:aggregate-to-{role}", *native[role], *_rules_on(resources, role), aggregated_to=role)
         for role in ("admin", "edit", "view")
     ]
     return [
@@ -250,6 +260,10 @@ def default_roles(resources: Sequence[Resource] = ()) -> list[Object]:
             "system:basic-user",
             _on("authorization.k8s.io", ["create"], "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
             _on("authentication.k8s.io", ["create"], "selfsubjectreviews"),
+        ),
+        _role(
+            f"system:{_CERTIFICATES}:kube-apiserver-client-approver",
+            _on(_CERTIFICATES, ["approve"], "signers") | {"resourceNames": [_CLIENT_SIGNER]},
         ),
         _role("system:discovery", _paths(["get"], sorted([*_DISCOVERY_PATHS, *_PUBLIC_PATHS]))),
         _role("system:monitoring", _paths(["get"], _MONITORED_PATHS)),
@@ -268,13 +282,31 @@ def default_bindings() -> list[Object]:
     ]
 
 
+def _native_rules() -> dict[str, list[Object]]:
+    """The rules of kube-apiserver's default roles on the native kinds that are served here."""
+    events = {"apiGroups": ["", "events.k8s.io"], "resources": ["events"]}
+    return {
+        "admin": [
+            _on("authorization.k8s.io", ["create"], "localsubjectaccessreviews"),
+            _on(GROUP, _ALL, "rolebindings", "roles"),
+        ],
+        "edit": [{"verbs": _WRITING, **events}, _on("coordination.k8s.io", _ALL, "leases")],
+        # In a namespace, namespaces are that namespace: clients find so which ones they have access to.
+        "view": [
+            _on("", _READING, "namespaces/status"),
+            _on("", _READING, "namespaces"),
+            {"verbs": _READING, **events},
+        ],
+    }
+
+
 def _rules_on(resources: Sequence[Resource], role: str) -> list[Object]:
-    """The rules of a default role on the resources that name it: one for each."""
+    """The rules of a default role on the resources of the product that name it: one for each."""
     rules = []
     for each in resources:
-        if role not in each.default_roles:
+        if each.native or role not in each.default_roles:
             continue
-        status = [f"{each.plural}/status"] if each.has_status else []
+        status = [f"{each.plural}/status"] if "status" in each.subresources else []
         if role == "view":
             rules.append(_on(each.group, _READING, each.plural, *status))
         elif role == "edit":

@@ -12,6 +12,7 @@ from clusterregistry.api.rbac.v1.validation import aggregation_errors
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.label_selector_objects import label_selector
 from clusterregistry.apiserver.authz.rbac.policy import Policy
+from clusterregistry.apiserver.registry.rbac import escalation
 from clusterregistry.apiserver.registry.rbac.bootstrap import Bootstrap, Defaults, ServerWriter
 from clusterregistry.apiserver.registry.rbac.policy_informer import run_policy_informer
 from clusterregistry.apiserver.storage.errors import StorageError
@@ -41,14 +42,18 @@ _log = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def run_controllers(
-    policy: Policy, *, roles: ServerWriter, bindings: ServerWriter, defaults: Defaults
+    policy: Policy, writers: Mapping[str, ServerWriter], *, defaults: Defaults
 ) -> AsyncIterator[None]:
     """Keeps the policy up to date within the block, the default roles and bindings included.
+
+    ``writers`` are those of roles and bindings by their plurals: ``escalation.RESOURCES``.
 
     A server also starts on a storage that cannot be written: the default roles count all the same, and are written as
     soon as possible. Raises StorageError if the storage cannot be read.
     """
-    end_informer = await run_policy_informer(policy, roles=roles.store, bindings=bindings.store, defaults=defaults)
+    stores = {plural: writer.store for plural, writer in writers.items()}
+    end_informer = await run_policy_informer(policy, stores, defaults=defaults)
+    roles, bindings = writers[escalation.CLUSTER_ROLES], writers[escalation.CLUSTER_ROLE_BINDINGS]
     bootstrap = Bootstrap(roles=roles, bindings=bindings, defaults=defaults)
     aggregation = AggregationController(roles)
     written = await _written_at_start(bootstrap, aggregation)

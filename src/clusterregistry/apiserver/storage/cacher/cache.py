@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import CorruptObjects
@@ -16,14 +15,12 @@ from clusterregistry.apiserver.storage.interface import (
     Interrupted,
     KeyValue,
     Page,
-    Progressed,
     Sink,
     Storage,
     Subscription,
 )
 from clusterregistry.apiserver.storage.subscriptions import (
     WAIT_SECONDS,
-    RevisionWaiter,
     Subscriptions,
     committed_by_now,
 )
@@ -69,15 +66,17 @@ class Cacher:
         self.sole_writer = backend.sole_writer
         self._snapshot = Snapshot()
         self.corrupt = CorruptObjects()
-        self._seen = RevisionWaiter(0)
+        self._applied = 0
+        """The revision of the newest event in memory, or of the list that it was filled with."""
         self._loaded = 0
         self._subscriptions = Subscriptions(prefix)
         self._pending: list[Event] | None = []
         """Events that arrive while everything is read from the store; None while the cache is up to date."""
         self._closed = False
+        self._waiting: set[asyncio.Future[None]] = set()
+        """Calls that wait for a revision of the store."""
         self._reloading: asyncio.Task[None] | None = None
-        # All prefixes: an event of another prefix also shows which revision the store has reached.
-        self._feed = backend.subscribe("", self._receive, progressed=self._progress, interrupted=self._reload)
+        self._feed = backend.subscribe(prefix, self._receive, interrupted=self._reload)
 
     @classmethod
     async def open(  # noqa: PLR0913 - all but two by keyword
@@ -108,7 +107,10 @@ class Cacher:
 
     @property
     def revision(self) -> int:
-        return self._seen.value
+        """As the interface says: that of the store, which may have no event here, unless everything is being read."""
+        if self._pending is not None or self._closed:
+            return self._applied
+        return max(self._applied, self._backend.revision)
 
     async def current_revision(self) -> int:
         self._check_open()
@@ -120,19 +122,28 @@ class Cacher:
     async def wait_for(self, revision: int, timeout: float = WAIT_SECONDS) -> None:  # noqa: ASYNC109 - part of its purpose
         """As the interface says; ``timeout`` is in seconds."""
         self._check_open()
-        if revision <= self.revision or self.sole_writer:
-            await self._seen.reach(revision, seconds=timeout)
+        if revision <= self.revision:
             return
-        asking = asyncio.create_task(self._wait_in_backend(revision))
         try:
-            await self._seen.reach(revision, seconds=timeout)
-        finally:
-            asking.cancel()
+            async with asyncio.timeout(timeout):
+                await self._wait_until_closed(self._backend.wait_for(revision))
+                while self._pending is not None and self._reloading is not None:
+                    await asyncio.wait([self._reloading])
+                    self._check_open()
+        except TimeoutError:
+            raise RevisionInFuture(revision, current=self.revision) from None
 
-    async def _wait_in_backend(self, revision: int) -> None:
-        """Makes a store with other writers request progress: a revision need not have an event."""
-        with contextlib.suppress(StorageError):
-            await self._backend.wait_for(revision)
+    async def _wait_until_closed(self, waiting: Awaitable[None]) -> None:
+        """Waits for the store, or until the cache is closed. Raises StorageUnavailable."""
+        task = asyncio.ensure_future(waiting)
+        self._waiting.add(task)
+        try:
+            await asyncio.wait([task])
+            self._check_open()
+            await task
+        finally:
+            self._waiting.discard(task)
+            task.cancel()
 
     def get_stale(self, key: str) -> KeyValue | None:
         """As the interface says. Equals ``get`` if ``sole_writer`` is true."""
@@ -253,7 +264,6 @@ class Cacher:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
         """As the interface says. The events hold the cached instances; the cache is updated before the sink is called.
@@ -263,7 +273,7 @@ class Cacher:
         subscriber whose own clients resume from events has to start again (``interrupted``, called before them).
         """
         source = self._subscriptions if prefix.startswith(self._prefix) else self._backend
-        return source.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
+        return source.subscribe(prefix, sink, interrupted=interrupted)
 
     def count(self, prefix: str) -> int:
         return self._snapshot.count(prefix) if prefix.startswith(self._prefix) else self._backend.count(prefix)
@@ -280,9 +290,10 @@ class Cacher:
         """Ends the subscription to the store. The store stays open; its opener closes it."""
         self._closed = True
         self._feed.close()
+        for task in self._waiting:
+            task.cancel()
         if self._reloading is not None:
             self._reloading.cancel()
-        self._seen.fail(_CLOSED)
 
     # Reading everything from the store: at the start, and after a gap
 
@@ -301,8 +312,7 @@ class Cacher:
     def _continue_from(self, revision: int) -> None:
         """Applies the events that arrived while everything was read at a revision, and from now on each as it comes."""
         self._recent.restart(revision)
-        self._loaded = revision
-        self._seen.advance(revision)
+        self._loaded = self._applied = revision
         pending, self._pending = self._pending or [], None
         self._receive(pending)
 
@@ -338,7 +348,7 @@ class Cacher:
         for event in changes:
             self._snapshot.apply(event.key, event.current)
         self._recent.restart(page.revision)
-        self._seen.advance(page.revision)
+        self._applied = page.revision
         self._subscriptions.interrupt()
         self._subscriptions.publish(changes)
         self._continue_from(page.revision)
@@ -367,15 +377,10 @@ class Cacher:
             events = [event for event in events if event.revision > self._loaded]
         if not events:
             return
-        applied = [made for event in events if event.key.startswith(self._prefix) and (made := self._apply(event))]
-        self._seen.advance(events[-1].revision)
+        applied = [made for event in events if (made := self._apply(event))]
+        self._applied = events[-1].revision
         if applied:
             self._subscriptions.publish(applied)
-
-    def _progress(self, revision: int) -> None:
-        if revision > self._seen.value and self._pending is None:
-            self._subscriptions.progress(revision)
-            self._seen.advance(revision)
 
     def _apply(self, event: Event) -> Event | None:
         """Returns the event to publish; None if neither its previous nor its current value can be read."""

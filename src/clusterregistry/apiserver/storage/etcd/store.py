@@ -29,7 +29,6 @@ from clusterregistry.apiserver.storage.interface import (
     Interrupted,
     KeyValue,
     Page,
-    Progressed,
     Sink,
     Subscription,
 )
@@ -240,10 +239,9 @@ class EtcdStorage:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,
         interrupted: Interrupted | None = None,
     ) -> Subscription:
-        return self._subscriptions.subscribe(prefix, sink, progressed=progressed, interrupted=interrupted)
+        return self._subscriptions.subscribe(prefix, sink, interrupted=interrupted)
 
     def on_events(self, events: Sequence[Any]) -> None:
         """From the watch loop. Subscribers get the events before the revision counts as seen."""
@@ -264,7 +262,6 @@ class EtcdStorage:
 
     def on_progress(self, revision: int) -> None:
         """From the watch loop."""
-        self._subscriptions.progress(revision)
         self._seen.advance(revision)
 
     async def on_gap(self) -> int:

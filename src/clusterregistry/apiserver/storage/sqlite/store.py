@@ -16,7 +16,6 @@ from clusterregistry.apiserver.storage.interface import (
     Interrupted,
     KeyValue,
     Page,
-    Progressed,
     Sink,
     Subscription,
 )
@@ -131,7 +130,6 @@ class SQLiteStorage:
         prefix: str,
         sink: Sink,
         *,
-        progressed: Progressed | None = None,  # noqa: ARG002 - every revision has an event here
         interrupted: Interrupted | None = None,
     ) -> Subscription:
         return self._subscriptions.subscribe(prefix, sink, interrupted=interrupted)
@@ -173,8 +171,8 @@ class SQLiteStorage:
         self._lock.release()
 
     def _publish(self, events: Sequence[Event]) -> None:
-        self._seen.advance(events[-1].revision)
         self._subscriptions.publish(events)
+        self._seen.advance(events[-1].revision)
 
     def _check_open(self) -> None:
         if self._closing is not None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
+from clusterregistry.apimachinery.meta.field_selectors import EVERYTHING, parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
-from clusterregistry.apiserver.registry import label_index
-from clusterregistry.apiserver.registry.label_index import MOST_LABELS
+from clusterregistry.apiserver.registry import selector_index
 from clusterregistry.apiserver.registry.list import EXACT, Listed, ListOptions, list_objects
+from clusterregistry.apiserver.registry.selector_index import MOST_INDEXED, Label
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.interface import Page, Storage
@@ -73,20 +73,22 @@ def names(listed: Listed) -> list[str]:
 async def test_the_index_finds_the_objects_that_may_match(store: Store) -> None:
     for name, env in (("c", "prod"), ("a", "prod"), ("b", "dev")):
         revision = await put(store, name, env=env)
-    page = await store.labels.page(parse_label_selector("env=prod"), revision=0)
+    page = await store.index.page(parse_label_selector("env=prod"), EVERYTHING, prefix=store.prefix, revision=0)
     assert page is not None
     assert ([name_of(kv) for kv in page.items], page.revision) == (["a", "c"], revision)
 
 
 @pytest.mark.parametrize("selector", ["", "env", "!env", "env!=prod", "env notin (prod)", "size>1"])
 async def test_other_selectors_are_not_narrowed(store: Store, selector: str) -> None:
-    assert await store.labels.page(parse_label_selector(selector), revision=0) is None
+    assert await store.index.page(parse_label_selector(selector), EVERYTHING, prefix=store.prefix, revision=0) is None
 
 
 async def test_the_past_is_not_in_the_index(store: Store) -> None:
     past = await put(store, "a", env="prod")
     await store.storage.wait_for(await put(store, "a", env="dev"))
-    assert await store.labels.page(parse_label_selector("env=prod"), revision=past) is None
+    assert (
+        await store.index.page(parse_label_selector("env=prod"), EVERYTHING, prefix=store.prefix, revision=past) is None
+    )
     assert names(await selected(store, "env=prod", revision=past)) == ["a"]
     assert names(await selected(store, "env=prod")) == []
 
@@ -163,7 +165,7 @@ async def test_a_list_while_the_index_is_made_does_without(store: Store, monkeyp
     held = Held(store, monkeypatch)
     first = asyncio.create_task(selected(store, "env=prod"))
     await held.asked.wait()
-    assert await store.labels.page(parse_label_selector("env=prod"), revision=0) is None
+    assert await store.index.page(parse_label_selector("env=prod"), EVERYTHING, prefix=store.prefix, revision=0) is None
     held.go_on.set()
     assert names(await first) == ["a"]
 
@@ -175,28 +177,28 @@ async def test_an_index_that_is_cancelled_is_made_anew(store: Store, monkeypatch
     await held.asked.wait()
     leaving.cancel()
     await asyncio.wait([leaving])
-    assert not store.labels.labels
+    assert not store.index.indexed
     held.go_on.set()
-    page = await store.labels.page(parse_label_selector("env=prod"), revision=0)
+    page = await store.index.page(parse_label_selector("env=prod"), EVERYTHING, prefix=store.prefix, revision=0)
     assert page is not None
     assert [name_of(kv) for kv in page.items] == ["a"]
 
 
 async def test_the_labels_in_the_index_are_bounded(store: Store) -> None:
-    many = {f"label-{number}": "x" for number in range(3 * MOST_LABELS)}
+    many = {f"label-{number}": "x" for number in range(3 * MOST_INDEXED)}
     await put(store, "a", **many)
     for label in many:
         assert names(await selected(store, f"{label}=x")) == ["a"]
     assert names(await selected(store, ",".join(f"{label}=x" for label in many))) == ["a"]
-    assert len(store.labels.labels) == MOST_LABELS
+    assert len(store.index.indexed) == MOST_INDEXED
 
 
 async def test_the_most_recently_used_label_stays(store: Store) -> None:
     await put(store, "a", env="x")
-    for number in range(2 * MOST_LABELS):
+    for number in range(2 * MOST_INDEXED):
         await selected(store, "env=x")
         await selected(store, f"label-{number}=x")
-    assert "env" in store.labels.labels
+    assert Label("env") in store.index.indexed
 
 
 async def test_pages_by_label_continue_after_the_last_object(store: Store) -> None:
@@ -237,7 +239,7 @@ async def test_an_index_that_missed_something_is_made_again(store: Store, monkey
         raise ValueError("labels that cannot be read")
 
     with monkeypatch.context() as patched:
-        patched.setattr(label_index, "read_labels", fails)
+        patched.setattr(selector_index, "read_labels", fails)
         revision = await remove(store, "a")
         await store.storage.wait_for(revision)
     assert names(await selected(store, "env=prod")) == ["b"]

@@ -1,0 +1,1 @@
+"""The resource of the group ``coordination.k8s.io``: Lease."""
