@@ -54,6 +54,27 @@ def test_a_watch_ends_when_the_server_ends_it(sync: SyncResourceClient) -> None:
     assert list(sync.watch(WatchOptions(resource_version=sync.list()["metadata"]["resourceVersion"], seconds=1))) == []
 
 
+def test_responses_of_any_status_come_whole_or_piece_by_piece(program: Program) -> None:
+    with SyncClient(program_config(program, token="wrong")) as client:
+        refused = client.exchange(Call("GET", "/version"))
+        assert (refused.status, refused.headers["content-type"]) == (401, "application/json")
+        with client.exchange_stream(Call("GET", "/version"), silence=10) as stream:
+            assert (stream.status, stream.read()) == (401, refused.body)
+            assert stream.read() == b""
+
+
+def test_a_stream_that_is_not_read_to_its_end_can_be_left(program: Program) -> None:
+    call = Call("GET", CLUSTERS.path(), query={"watch": True, "allowWatchBookmarks": True, "resourceVersion": 0})
+    with SyncClient(program_config(program)) as client:
+        client.resource(CLUSTERS).create(cluster("a"))
+        with client.exchange_stream(call, silence=10) as stream:
+            assert b'"ADDED"' in stream.read()
+        client.resource(CLUSTERS).delete("a")
+        with client.exchange_stream(call, silence=10):
+            client.close()
+    assert threads() == []
+
+
 def test_the_thread_ends_with_the_client(program: Program) -> None:
     client = SyncClient(program_config(program))
     assert client.text(Call("GET", "/readyz")) == "ok"

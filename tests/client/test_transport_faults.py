@@ -41,6 +41,77 @@ async def test_requests_share_a_connection_and_name_the_user_agent(server: Hosti
     assert server.received[0].header("accept-encoding") == "identity"
 
 
+async def test_an_exchange_returns_any_response_as_it_is_and_sends_once(server: HostileServer, hostile: Client) -> None:
+    server.answers = [
+        response(b"\xff", status=302, location="/elsewhere"),
+        response(status=401),
+        response("no", status=503, retry_after="1"),
+        b'HTTP/1.1 304 Not Modified\r\nWarning: 299 - "\xc3\xa4"\r\nwarning: two\r\n\r\n',
+    ]
+    found = [await hostile.exchange(GET) for _ in range(4)]
+    assert [(each.status, each.body) for each in found] == [(302, b"\xff"), (401, b"{}"), (503, b"no"), (304, b"")]
+    assert (found[0].headers["location"], found[2].headers["retry-after"]) == ("/elsewhere", "1")
+    assert [value for name, value in found[3].fields if name.lower() == "warning"] == ['299 - "ä"', "two"]
+    assert len(server.received) == 4
+
+
+async def test_an_exchange_whose_connection_ends_is_not_sent_again(server: HostileServer, hostile: Client) -> None:
+    async def cut(_: Received, writer: Writer) -> None:
+        writer.transport.abort()
+
+    server.handler = cut
+    with pytest.raises(errors.DisconnectedError):
+        await hostile.exchange(GET)
+    assert len(server.received) == 1
+
+
+async def test_header_fields_of_a_call_replace_those_of_the_client(server: HostileServer) -> None:
+    fields = [
+        ("Authorization", "Basic eA=="),
+        ("X-Group", "a"),
+        ("x-GROUP", "b"),
+        ("Accept", None),
+        ("user-agent", None),
+    ]
+    fields += [("accept-encoding", None), ("Content-Type", None)]
+    async with Client(server.config(token="secret")) as client:
+        await client.exchange(Call("POST", "/it", body=b"\xff{", fields=fields))
+        await client.call(Call("POST", "/it", body={}, fields=[("Content-Type", "text/plain")]))
+    raw, usual = server.received
+    assert [each for each in raw.headers if each[0] != "host"] == [
+        ("authorization", "Basic eA=="), ("x-group", "a"), ("x-group", "b"), ("content-length", "2"),
+    ]  # fmt: skip
+    assert raw.body == b"\xff{"
+    assert usual.all("authorization") == ["Bearer secret"]
+    assert (usual.all("content-type"), usual.header("accept")) == (["text/plain"], "application/json")
+
+
+async def test_a_closed_client_leaves_no_connection_open(server: HostileServer) -> None:
+    async def answer_and_wait(_: Received, writer: Writer) -> None:
+        writer.write(response(connection="close"))
+
+    server.handler = answer_and_wait
+    async with Client(server.config()) as client:
+        await client.exchange(GET)
+        sockets = set(client._transport._sockets)
+    assert [each.fileno() for each in sockets] == [-1]
+
+
+async def test_a_large_body_is_sent_whole(server: HostileServer, hostile: Client) -> None:
+    body = b"x" * (3 << 20)
+    await hostile.exchange(Call("PUT", "/it", body=body, content_type="text/plain"))
+    assert server.received[0].body == body
+    assert (server.received[0].all("content-length"), server.received[0].all("content-type")) == (
+        [str(len(body))], ["text/plain"],
+    )  # fmt: skip
+
+
+async def test_a_stream_of_any_status_is_read_piece_by_piece(server: HostileServer, hostile: Client) -> None:
+    server.answers = [response("no", status=404)]
+    async with hostile.exchange_stream(GET, silence=10) as stream:
+        assert (stream.status, await stream.body(10)) == (404, b"no")
+
+
 async def test_a_redirect_is_never_followed(server: HostileServer, hostile: Client) -> None:
     server.answers = [response(status=302, location="https://elsewhere.example.com/login")]
     with pytest.raises(errors.RedirectError, match=r"elsewhere\.example\.com") as raised:
@@ -212,6 +283,12 @@ async def test_the_server_certificate_must_be_of_a_trusted_authority(server: Hos
     assert not raised.value.outcome_unknown
     assert isinstance(raised.value.cause, ssl.SSLCertVerificationError)
     assert server.received == []
+
+
+async def test_a_server_can_be_trusted_by_its_own_certificate(server: HostileServer, tmp_path: Path) -> None:
+    own = (tmp_path / "server" / "serving.crt").read_bytes()
+    async with Client(server.config(certificate_authority=Pem(data=own))) as client:
+        assert (await client.exchange(GET)).status == 200
 
 
 async def test_the_server_certificate_must_have_the_right_name(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def decode_base64(data: str, *, source: str) -> bytes:
 def tls_context(*, authorities: bytes, insecure: bool) -> ssl.SSLContext:
     """TLS 1.2 or newer. Trusts the authorities in PEM, else those of the system. Raises ConfigError.
 
+    Each of the authorities is an anchor, also an intermediate one and a server's own certificate, as for Go's clients.
     ``insecure`` checks neither certificate nor name.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -188,6 +189,7 @@ def tls_context(*, authorities: bytes, insecure: bool) -> ssl.SSLContext:
     else:
         try:
             context.load_verify_locations(cadata=authorities.decode("ascii"))
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         except (ssl.SSLError, ValueError):
             raise ConfigError("certificate-authority: must be certificates in PEM") from None
     return context

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from http import HTTPStatus
@@ -30,6 +30,8 @@ MAX_ITEMS = 1_000_000
 MAX_ERROR_BYTES = 1 << 20
 _MAX_OPENINGS = 200
 _READS = frozenset({"GET", "HEAD"})
+_REDIRECTS = range(300, 400)
+_NONE: frozenset[str] = frozenset()
 
 Object = dict[str, Any]
 
@@ -74,9 +76,11 @@ class Call:
     path: str
     query: Mapping[str, str | int | bool | None] = field(default_factory=dict, kw_only=True)
     body: Any = field(default=None, kw_only=True, repr=False)
-    """What JSON can hold; None is no body."""
+    """What JSON can hold, or bytes, which are sent as they are; None is no body."""
     content_type: str = field(default=JSON, kw_only=True)
     accept: str = field(default=JSON, kw_only=True)
+    fields: Sequence[tuple[str, str | None]] = field(default=(), kw_only=True, repr=False)
+    """More header fields, also several of one name. They replace what the client sends by itself; None removes that."""
     timeout: float | None = field(default=None, kw_only=True)
     """Seconds for all attempts; None is that of the configuration."""
     limit: int | None = field(default=None, kw_only=True)
@@ -204,6 +208,17 @@ class Client:
                     raise
             await self._sleep(pause)
 
+    async def exchange(self, call: Call) -> Response:
+        """The response as it is, whatever its status, redirects included. Sent once: not even a 401 repeats it.
+
+        For programs that look at a server itself, such as tests. Raises TransportError and ConfigError.
+        """
+        return await self._transport.exchange(self._request(call))
+
+    def exchange_stream(self, call: Call, *, silence: float) -> contextlib.AbstractAsyncContextManager[Stream]:
+        """``exchange`` for a response that is read piece by piece; for the times see ``stream``."""
+        return self._transport.stream(self._request(call), silence=silence)
+
     async def _once(self, call: Call) -> Response:
         request = self._request(call)
         response = await self._transport.exchange(request)
@@ -223,10 +238,10 @@ class Client:
             opened = await stack.enter_async_context(self._transport.stream(request, silence=silence))
             if self._may_try_another_credential(opened):
                 opened = await stack.enter_async_context(self._transport.stream(request, silence=silence))
-            if opened.status >= HTTPStatus.BAD_REQUEST:
+            if opened.status >= HTTPStatus.MULTIPLE_CHOICES:
                 body = await opened.body(MAX_ERROR_BYTES)
                 raise_for_status(
-                    Response(status=opened.status, headers=opened.headers, body=body, credential=opened.credential)
+                    Response(status=opened.status, fields=opened.fields, body=body, credential=opened.credential)
                 )
             yield opened
 
@@ -235,15 +250,22 @@ class Client:
         return response.status == HTTPStatus.UNAUTHORIZED and self._transport.credentials.reject(response.credential)
 
     def _request(self, call: Call) -> Request:
-        headers, body = {"accept": call.accept}, None
+        fields, body, omitted = [("accept", call.accept)], None, _NONE
         if call.body is not None:
-            headers["content-type"] = call.content_type
+            fields.append(("content-type", call.content_type))
             body = call.body if isinstance(call.body, bytes) else orjson.dumps(call.body)
+        if call.fields:
+            # In lower case: of names that differ only in case the library would keep the last alone.
+            given = [(name.lower(), value) for name, value in call.fields]
+            omitted = frozenset(name for name, _ in given)
+            fields = [each for each in fields if each[0] not in omitted]
+            fields += [(name, value) for name, value in given if value is not None]
         limit = self.config.max_response_bytes if call.limit is None else call.limit
         return Request(
             method=call.method,
             target=call.target(),
-            headers=headers,
+            fields=fields,
+            omitted=omitted,
             body=body,
             timeout=self._timeout(call),
             limit=limit,
@@ -413,7 +435,14 @@ def _is_too_deep(body: bytes, document: Object) -> bool:
 
 
 def raise_for_status(response: Response) -> None:
-    """Raises the APIStatusError of a response that is a failure."""
+    """Raises the APIStatusError of a response that is a failure, or RedirectError."""
+    if response.status in _REDIRECTS:
+        location = errors.printable(response.headers.get("location", ""), 500)
+        raise errors.RedirectError(
+            f"the server answers with a redirect ({response.status}) to {location or 'nowhere'}, which is not followed",
+            status=response.status,
+            location=location,
+        )
     if response.status >= HTTPStatus.BAD_REQUEST:
         error = _status_error(response)
         error.excerpt = _excerpt(response)

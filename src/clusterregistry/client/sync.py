@@ -9,7 +9,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from clusterregistry.client.rest import (
@@ -27,6 +27,7 @@ from clusterregistry.client.rest import (
 )
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.retry import RetryPolicy
+from clusterregistry.client.transport import Response, Stream
 from clusterregistry.client.watch import Event, WatchOptions, watch
 
 T = TypeVar("T")
@@ -106,6 +107,19 @@ class SyncClient:
     def text(self, call: Call) -> str:
         return self._loop.run(lambda: self._client.text(call))
 
+    def exchange(self, call: Call) -> Response:
+        return self._loop.run(lambda: self._client.exchange(call))
+
+    @contextlib.contextmanager
+    def exchange_stream(self, call: Call, *, silence: float) -> Iterator[SyncStream]:
+        stream = self._client.exchange_stream(call, silence=silence)
+        opened = self._loop.run(lambda: _entered(stream))
+        try:
+            yield SyncStream(self._loop, opened)
+        finally:
+            with contextlib.suppress(RuntimeError):  # the client is closed, and its streams with it
+                self._loop.run(lambda: _left(stream))
+
     def close(self) -> None:
         """Ends the connections and the thread. May be called again."""
         with contextlib.suppress(RuntimeError):  # it is closed
@@ -121,6 +135,26 @@ class SyncClient:
 
 async def _make_client(config: RestConfig, retry: RetryPolicy | None) -> Client:
     return Client(config, retry=retry)
+
+
+async def _entered(stream: contextlib.AbstractAsyncContextManager[T]) -> T:
+    return await stream.__aenter__()
+
+
+async def _left(stream: contextlib.AbstractAsyncContextManager[Any]) -> None:
+    await stream.__aexit__(None, None, None)
+
+
+class SyncStream:
+    """``transport.Stream`` for synchronous code."""
+
+    def __init__(self, loop: LoopThread, stream: Stream) -> None:
+        self._loop, self._pieces = loop, stream.pieces()
+        self.status, self.fields = stream.status, stream.fields
+
+    def read(self) -> bytes:
+        """What comes next, as soon as there is something; nothing at the end. Raises TransportError."""
+        return self._loop.run(lambda: _next(self._pieces)) or b""
 
 
 class SyncResourceClient:
@@ -184,6 +218,5 @@ class SyncResourceClient:
                 self._loop.run(events.aclose)
 
 
-async def _next(events: Any) -> Event | None:
-    found: Event | None = await anext(events, None)
-    return found
+async def _next(generator: AsyncGenerator[T, None]) -> T | None:
+    return await anext(generator, None)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,15 +30,25 @@ from clusterregistry.client.rest_config import RestConfig, authorities_reader, c
 _log = logging.getLogger(__name__)
 
 MAX_HEADER_BYTES = 64 << 10
+MAX_HEADERS = 1000
+"""Each warning of a server is a header field of its own."""
+
+_MAX_PIECE = 1 << 20
 KEEPALIVE_SECONDS = 30.0
 """For which an unused connection is kept; kube-apiserver and usual load balancers keep theirs for a minute or more."""
 
 _PROBE_IDLE, _PROBE_INTERVAL, _PROBES = 30, 10, 3
 """TCP keepalive in seconds: a peer that is gone ends a silent watch after a minute, as HTTP/2 pings do in client-go."""
 
-_REDIRECTS = range(300, 400)
+_TURNS_TO_END = 20
+"""Of the event loop. A connection takes five or so."""
+
 _NAME_MISMATCH = frozenset({62, 64})
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+
+
+Fields = Sequence[tuple[str, str]]
+"""Header fields in their order. A name may be there several times; its case does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +57,9 @@ class Request:
 
     method: str
     target: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    fields: Fields = field(default=(), repr=False)
+    omitted: frozenset[str] = frozenset()
+    """Names, in lower case, of header fields that are not sent unless they are among ``fields``."""
     body: bytes | None = field(default=None, repr=False)
     timeout: float
     limit: int
@@ -53,12 +67,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A whole response. Names of headers are in lower case; of repeated ones the last counts."""
+    """A whole response."""
 
     status: int
-    headers: Mapping[str, str]
+    fields: Fields
     body: bytes = field(repr=False)
     credential: Credential = field(repr=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By names in lower case; of repeated ones the last counts."""
+        return {name.lower(): value for name, value in self.fields}
 
 
 class Stream:
@@ -68,7 +87,7 @@ class Stream:
         self._response = response
         self.credential = credential
         self.status = response.status
-        self.headers: Mapping[str, str] = _headers(response)
+        self.fields: Fields = tuple(response.headers.items())
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes. Raises TransportError."""
@@ -119,6 +138,7 @@ class Transport:
         self._tls: tuple[bytes, Credential, ssl.SSLContext] | None = None
         self._tls_problem = ""
         self._http: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         parts = urlsplit(config.server)
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._query = parts.query
@@ -133,7 +153,8 @@ class Transport:
                 response = await self._send(request, credential, attempt=attempt, silence=None)
                 async with response:
                     body = await _read(response, request.limit)
-        return Response(status=response.status, headers=_headers(response), body=body, credential=credential)
+        fields = tuple(response.headers.items())
+        return Response(status=response.status, fields=fields, body=body, credential=credential)
 
     @contextlib.asynccontextmanager
     async def stream(self, request: Request, *, silence: float) -> AsyncIterator[Stream]:
@@ -155,16 +176,17 @@ class Transport:
         self, request: Request, credential: Credential, *, attempt: _Attempt, silence: float | None
     ) -> aiohttp.ClientResponse:
         """The response once its head is there. The credential does not count: a person may have to sign in for it."""
-        headers = [*self._headers, *request.headers.items()]
+        own = self._headers
         if credential.authorization:
-            headers.append(("authorization", credential.authorization))
+            own = [*own, ("authorization", credential.authorization)]
         reset = _attempt.set(attempt)
         try:
-            response = await self._session().request(
+            return await self._session().request(
                 request.method,
                 URL(self._url(request.target), encoded=True),
-                data=request.body,
-                headers=headers,
+                data=_data(request.body),
+                headers=[*(each for each in own if each[0] not in request.omitted), *request.fields],
+                skip_auto_headers=request.omitted or None,
                 allow_redirects=False,
                 ssl=self._context(credential) if self._config.is_tls else False,
                 server_hostname=self._config.tls_server_name or None,
@@ -174,8 +196,6 @@ class Transport:
             )
         finally:
             _attempt.reset(reset)
-        _refuse_redirect(response)
-        return response
 
     def _url(self, target: str) -> str:
         if not self._query:
@@ -206,7 +226,7 @@ class Transport:
             connector = aiohttp.TCPConnector(
                 limit=self._config.max_connections,
                 keepalive_timeout=KEEPALIVE_SECONDS,
-                socket_factory=_socket,
+                socket_factory=self._socket,
             )
             self._http = aiohttp.ClientSession(
                 connector=connector,
@@ -215,6 +235,7 @@ class Transport:
                 request_class=_SentOnce,
                 max_line_size=MAX_HEADER_BYTES,
                 max_field_size=MAX_HEADER_BYTES,
+                max_headers=MAX_HEADERS,
             )
         return self._http
 
@@ -223,6 +244,28 @@ class Transport:
         session, self._http = self._http, None
         if session is not None:
             await session.close()
+            await self._end_lingering()
+
+    async def _end_lingering(self) -> None:
+        """Connections after a failure, which TLS ends in order: their peers may take as long as they like for that."""
+        for _ in range(_TURNS_TO_END):
+            lingering = [each for each in self._sockets if each.fileno() != -1]
+            if not lingering:
+                return
+            for each in lingering:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0)
+
+    def _socket(self, address: Any) -> socket.socket:
+        made = _socket(address)
+        self._sockets.add(made)
+        return made
+
+
+def _data(body: bytes | None) -> bytes | io.BytesIO | None:
+    """The library warns of bodies that it would write in one go; a file in memory is written piece by piece."""
+    return body if body is None or len(body) <= _MAX_PIECE else io.BytesIO(body)
 
 
 def _same_identity(one: Credential, other: Credential) -> bool:
@@ -249,21 +292,6 @@ def _socket(address: Any) -> socket.socket:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_INTERVAL)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
     return made
-
-
-def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
-
-
-def _refuse_redirect(response: aiohttp.ClientResponse) -> None:
-    if response.status in _REDIRECTS:
-        _abandon(response)
-        location = errors.printable(response.headers.get("location", ""), 500)
-        raise errors.RedirectError(
-            f"the server answers with a redirect ({response.status}) to {location or 'nowhere'}, which is not followed",
-            status=response.status,
-            location=location,
-        )
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
