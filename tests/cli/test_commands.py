@@ -149,14 +149,14 @@ def test_all_problems_with_options_are_printed_and_nothing_starts(
         raise AssertionError("started")
 
     monkeypatch.setattr(server.ServerCommand, "_serve", must_not_run)
-    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--profiling"]
+    arguments = ["standalone", "--secure-prot=1", "--secure-port=0", "--authorization-always-allow"]
     assert main(arguments, {"HOME": "/nowhere", "CLUSTERREGISTRY_V": "x"}) == 2
     error = capsys.readouterr().err
     assert "4 problems" in error
     for expected in (
         "--secure-port?",
         "0 is not a port",
-        "--profiling is not supported yet",
+        "--authorization-always-allow is not supported yet",
         "CLUSTERREGISTRY_V: ",
     ):
         assert expected in error

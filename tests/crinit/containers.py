@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-import ssl
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from typing import Any
 
 import clusterregistry
 from tests.crinit.networks import local
-from tools import https
+from tools import exchanges
 from tools.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
@@ -128,7 +127,7 @@ class Pod:
         probe = self._container["readinessProbe"]["httpGet"]
         assert probe["scheme"] == "HTTPS"
         url = f"https://{local(self.address)}:{self.ports()[probe['port']]}"
-        return https.Server(url, ssl._create_unverified_context()).is_ok(probe["path"])
+        return exchanges.is_ok(exchanges.access(url), probe["path"])
 
     def stop(self) -> None:
         if self._process is not None:

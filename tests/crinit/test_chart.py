@@ -18,6 +18,7 @@ from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.manifests import everything
 from clusterregistry.crinit.settings import Mode
+from tests.crinit.test_manifests import RUNTIME_CONFIGS
 from tools import programs
 
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
@@ -71,6 +72,14 @@ EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
     ),
     "aggregated": (Mode.AGGREGATED, {}, {"mode": "aggregated"}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "3"}, {"mode": "aggregated", "replicas": 3}),
+    **{
+        f"aggregated with {argument}": (
+            Mode.AGGREGATED,
+            {"apiserver-arg-overrides": argument},
+            {"mode": "aggregated", "arguments": [argument]},
+        )
+        for argument in RUNTIME_CONFIGS
+    },
 }
 
 
@@ -141,7 +150,8 @@ def test_the_certificates_of_the_chart_belong_together() -> None:
         x509.load_pem_x509_certificate(base64.b64decode(serving[name])) for name in ("ca.crt", "tls.crt")
     )
     held.verify_directly_issued_by(authority)
-    assert objects["APIService v1alpha1.clusterregistry.k8s.io"]["spec"]["caBundle"] == serving["ca.crt"]
+    for version in ("v1beta1", "v1alpha1"):
+        assert objects[f"APIService {version}.clusterregistry.k8s.io"]["spec"]["caBundle"] == serving["ca.crt"]
     names = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "fleet.registries.svc" in names.get_values_for_type(x509.DNSName)
 
@@ -310,6 +320,7 @@ def notes(values: dict[str, Any]) -> str:
         ({"service": {"type": "ClusterIP"}}, f"kubectl port-forward service/{NAME} 8443:443 --namespace {NAMESPACE}"),
         (STANDALONE, "--client-certificate=fleet-admin.crt --client-key=fleet-admin.key"),
         ({"tokenAuth": False}, "No user can sign in yet"),
+        ({"mode": "aggregated"}, "kubectl wait --for=condition=Available apiservice/v1beta1.clusterregistry.k8s.io"),
         ({"mode": "aggregated"}, "kubectl wait --for=condition=Available apiservice/v1alpha1.clusterregistry.k8s.io"),
         ({"audit": {"enabled": True}}, f"kubectl logs deployment/{NAME} --namespace {NAMESPACE}"),
     ],

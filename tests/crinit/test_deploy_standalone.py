@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterregistry.apimachinery.codecs import yaml_codec
+from clusterregistry.client.kubeconfig import read_document
 from clusterregistry.crinit.main import main
 from tests.crinit.kubelets import Kubelet
 from tests.crinit.volumes import ROOT_AUTHORITY
@@ -45,7 +45,7 @@ def use_with_every_kubectl(kubeconfig: Path, context: str) -> None:
 
 
 def entry(kubeconfig: Path, plural: str, name: str) -> dict[str, object]:
-    document = yaml_codec.decode(kubeconfig.read_bytes()).value
+    document = read_document(kubeconfig) or {}
     return next(each for each in document[plural] if each["name"] == name)
 
 
@@ -115,7 +115,7 @@ def test_a_registry_is_deployed_repaired_upgraded_and_deleted(
         for item in host.admin.items(f"/{path}/namespaces/{namespace}/{plural}")
     ]
     assert set(left) <= {ROOT_AUTHORITY}
-    document = yaml_codec.decode(kubeconfig.read_bytes()).value
+    document = read_document(kubeconfig) or {}
     assert [each["name"] for each in document["contexts"]] == ["host"]
     assert [each["name"] for each in document["clusters"]] == ["host", "other"]
 

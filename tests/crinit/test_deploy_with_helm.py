@@ -84,7 +84,8 @@ def test_the_notes_of_an_aggregated_registry_lead_to_its_clusters(
     with Kubelet(host, tmp_path / "node", namespace):
         given = ["--create-namespace", "--set=mode=aggregated"]
         said = follow(helm(kubeconfig, namespace, "install", "fleet", str(CHART), *given), kubeconfig)
-        assert "apiservice.apiregistration.k8s.io/v1alpha1.clusterregistry.k8s.io condition met" in said
+        for version in ("v1beta1", "v1alpha1"):
+            assert f"apiservice.apiregistration.k8s.io/{version}.clusterregistry.k8s.io condition met" in said
         assert "No resources found" in said
         assert kubectl(kubeconfig, "auth", "can-i", "list", "clusters", "--as=jane") == "yes\n"
         kubectl(kubeconfig, "delete", "clusterrole/cluster-reader", "clusterrolebinding/jane-reads-clusters")

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.apiserver.options import runtime_config
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
-from clusterregistry.crinit.manifests import everything
+from clusterregistry.crinit.manifests import apiservices, everything
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
+from clusterregistry.registry.cluster import cluster_resource
 from tests.product import load
 
 NOW = 1_700_000_000.0
@@ -26,6 +28,19 @@ VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
     "aggregated": (Mode.AGGREGATED, {}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "2"}),
 }
+BOTH = ["v1beta1", "v1alpha1"]
+RUNTIME_CONFIGS: dict[str, list[str]] = {
+    "--runtime-config=clusterregistry.k8s.io/v1beta1=false": ["v1alpha1"],
+    "--runtime-config=clusterregistry.k8s.io/v1alpha1=0, events.k8s.io/v1=true": ["v1beta1"],
+    "--runtime-config=clusterregistry.k8s.io/v1alpha1/clusters=F": ["v1beta1"],
+    "--runtime-config=api/alpha=false": ["v1beta1"],
+    "--runtime-config=api/beta=false,api/all=true": ["v1alpha1"],
+    "--runtime-config=clusterregistry.k8s.io/v1beta1=true,api/all=false": ["v1beta1"],
+    "--runtime-config=api/all=false,v1=true": [],
+    "--runtime-config=events.k8s.io/v1=false": BOTH,
+    "--runtime-config=": BOTH,
+}
+"""By argument of the server, the versions of clusters that it serves then."""
 
 
 def manifests_of(mode: Mode, given: dict[str, str]) -> list[dict[str, Any]]:
@@ -235,6 +250,30 @@ def test_an_aggregated_registry_may_delegate_and_a_standalone_one_has_no_rights(
     assert [each for each in standalone if "roleRef" in each] == []
     pod = named(standalone, "Deployment")["fleet"]["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
+
+
+def test_both_versions_are_registered_and_clients_prefer_the_one_that_the_server_prefers() -> None:
+    specs = [each["spec"] for each in named(manifests_of(Mode.AGGREGATED, {}), "APIService").values()]
+    by_priority = sorted(specs, key=lambda spec: -int(spec["versionPriority"]))
+    assert [spec["version"] for spec in by_priority] == [each.name for each in cluster_resource("off").versions]
+    assert len({spec["versionPriority"] for spec in specs}) == len(specs)
+    assert len({(spec["group"], spec["groupPriorityMinimum"]) for spec in specs}) == 1
+    for name, each in named(manifests_of(Mode.AGGREGATED, {}), "APIService").items():
+        assert name == f"{each['spec']['version']}.clusterregistry.k8s.io"
+
+
+@pytest.mark.parametrize("argument", RUNTIME_CONFIGS)
+def test_versions_that_the_server_does_not_serve_are_not_registered(argument: str) -> None:
+    given = load([argument], {}).features.runtime_config
+    (resource,) = runtime_config.served([cluster_resource("off")], given)
+    assert [each.name for each in resource.versions] == RUNTIME_CONFIGS[argument]
+    found = named(manifests_of(Mode.AGGREGATED, {"apiserver-arg-overrides": argument}), "APIService")
+    assert [each["spec"]["version"] for each in found.values()] == RUNTIME_CONFIGS[argument]
+
+
+def test_a_runtime_config_that_the_server_refuses_is_left_to_the_server() -> None:
+    assert list(apiservices.served(["--runtime-config=v1beta1"])) == BOTH
+    assert list(apiservices.served(["--runtime-config=api/beta=perhaps"])) == BOTH
 
 
 def test_overrides_replace_arguments_and_add_others() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.crinit.commands import diagnosis, readiness
+from clusterregistry.crinit.commands import diagnosis, readiness, registration
 from clusterregistry.crinit.commands.progress import Patience, Progress
 from clusterregistry.crinit.errors import HostError
 
@@ -119,3 +119,13 @@ def test_pods_of_a_former_run_do_not_count() -> None:
     workload = {"spec": {"template": {"spec": wanted["spec"]}}}
     found = [pod("--w=1", name="old"), pod("--v=1", name="going", deletionTimestamp="now"), wanted]
     assert diagnosis.current(found, workload) == [wanted]
+
+
+def test_an_image_that_does_not_serve_a_version_is_told_from_a_host_that_does_not_reach_it() -> None:
+    url = "https://10.0.0.1:443/apis/clusterregistry.k8s.io/v1beta1"
+    failing = f"FailedDiscoveryCheck: failing or missing response from {url}: "
+    assert "does not serve v1beta1: name an image" in registration.remedy_of(
+        "v1beta1", f"{failing}bad status from {url}: 404"
+    )
+    for message in (f"{failing}bad status from {url}: 503", f"{failing}Get {url}: context deadline exceeded"):
+        assert "is the aggregation layer enabled" in registration.remedy_of("v1beta1", message)

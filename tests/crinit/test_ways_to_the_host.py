@@ -146,7 +146,8 @@ def test_an_aggregated_registry_is_made_with_its_rights_and_removed_with_them(
     host: HostCluster, namespace: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = flags(kubeconfig, namespace)
-    api = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.clusterregistry.k8s.io"
+    names = [f"{version}.clusterregistry.k8s.io" for version in ("v1beta1", "v1alpha1")]
+    apis = [f"/apis/apiregistration.k8s.io/v1/apiservices/{name}" for name in names]
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     bindings = (
         f"{rbac}/clusterrolebindings/clusterregistry-{namespace}-fleet-auth-delegator",
@@ -154,20 +155,22 @@ def test_an_aggregated_registry_is_made_with_its_rights_and_removed_with_them(
     )
     assert main(["aggregated", "init", "fleet", *where], {}) == 3  # there is no node to run it on
     assert "are not ready after 0s" in capsys.readouterr().err
-    found = host.admin.get(api) or {}
-    assert found["spec"]["service"] == {"name": "fleet", "namespace": namespace, "port": 443}
     ca = (host.admin.get(f"/api/v1/namespaces/{namespace}/secrets/fleet-serving") or {})["data"]["ca.crt"]
-    assert found["spec"]["caBundle"] == ca
+    for api in apis:
+        found = host.admin.get(api) or {}
+        assert found["spec"]["service"] == {"name": "fleet", "namespace": namespace, "port": 443}
+        assert found["spec"]["caBundle"] == ca
     assert all(host.admin.get(path) for path in bindings)
 
     assert main(["aggregated", "status", "fleet", *where[:-1]], {}) == 1
     assert "!!  fleet: 0 of 1 pods ready" in capsys.readouterr().out
 
     assert main(["aggregated", "delete", "fleet", *where[:-1], "--dry-run"], {}) == 0
-    assert "would delete APIService" in capsys.readouterr().out
-    assert host.admin.get(api)
+    said = capsys.readouterr().out
+    assert all(f"would delete APIService {name}\n" in said for name in names)
+    assert all(host.admin.get(api) for api in apis)
     assert main(["aggregated", "delete", "fleet", *where[:-1]], {}) == 0
-    assert host.admin.get(api) is None
+    assert not any(host.admin.get(api) for api in apis)
     assert not any(host.admin.get(path) for path in bindings)
 
 

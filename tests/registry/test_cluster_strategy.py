@@ -9,6 +9,7 @@ from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER
 from clusterregistry.apiserver.registry.strategy import Strategy
 from clusterregistry.apiserver.registry.structural_strategy import StatusStrategy
 from clusterregistry.registry.cluster import cluster_resource
+from clusterregistry.registry.cluster.columns import COLUMNS
 from clusterregistry.registry.cluster.strategy import ClusterStrategy
 
 MAIN: Strategy = ClusterStrategy("warn")
@@ -144,7 +145,8 @@ def test_odd_metadata_does_not_stop_the_look_out() -> None:
 
 
 def test_the_columns_are_those_of_the_reference() -> None:
-    (version,) = cluster_resource("warn").versions
+    version = cluster_resource("warn").version("v1alpha1")
+    assert version is not None
     shown = [(column.name, column.type, column.format, column.priority) for column in version.columns]
     assert shown == [
         ("Name", "string", "name", 0),
@@ -172,12 +174,22 @@ def test_cells_read_a_full_cluster_and_an_empty_one() -> None:
         },
     )
     full["metadata"]["creationTimestamp"] = "2024-01-02T03:04:05Z"
-    columns = cluster_resource("off").versions[0].columns
+    columns = COLUMNS
     assert [column.cell(full) for column in columns] == [
         *("a", "True", "v1.36.4", 3, "one:6443", "gce", "id-1", "2024-01-02T03:04:05Z"),
     ]
     assert [column.cell(cluster()) for column in columns] == ["a"] + [None] * 7
     assert [column.cell({"spec": [], "status": {"conditions": [None]}}) for column in columns] == [None] * 8
+
+
+def test_v1beta1_shows_the_state_and_when_it_was_observed() -> None:
+    (preferred, _) = cluster_resource("off").versions
+    full = cluster(status={"state": "Ready", "observedAt": "2026-01-02T03:04:05Z"})
+    names = [column.name for column in preferred.columns]
+    assert names == ["Name", "State", "Version", "Nodes", "Server", "Seen", "Age"]
+    cells = [column.cell(full) for column in preferred.columns]
+    assert cells == ["a", "Ready", None, None, None, "2026-01-02T03:04:05Z", None]
+    assert [column.type for column in preferred.columns if column.is_age] == ["date", "date"]
 
 
 def test_the_resource_names_itself_as_the_contract_says() -> None:
@@ -187,5 +199,6 @@ def test_the_resource_names_itself_as_the_contract_says() -> None:
         "ClusterList",
         "cluster",
     )
-    assert resource.version("v1alpha1") is not None
-    assert resource.status_strategy is not None
+    assert [version.name for version in resource.versions] == ["v1beta1", "v1alpha1"]
+    assert resource.stored_as.name == "v1alpha1"
+    assert list(resource.subresources) == ["status"]

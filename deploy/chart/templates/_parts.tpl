@@ -166,3 +166,30 @@ resources:
 - {{ get $chosen . | quote }}
 {{- end }}
 {{- end }}
+
+{{/* The versions that the server serves, with commas, the preferred one first: see manifests/apiservices.py. */}}
+{{- define "registry.versions" -}}
+{{- $given := dict }}
+{{- range .Values.arguments }}
+{{- if hasPrefix "--runtime-config=" . }}
+{{- $given = dict }}
+{{- range splitList "," (trimPrefix "--runtime-config=" .) }}
+{{- $pair := splitn "=" 2 . }}
+{{- $_ := set $given (trim $pair._0) (trim (default "" $pair._1)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $group := "clusterregistry.k8s.io" }}
+{{- $levels := dict "v1beta1" "api/beta" "v1alpha1" "api/alpha" }}
+{{- $served := list }}
+{{- range $version := list "v1beta1" "v1alpha1" }}
+{{- $value := "true" }}
+{{- range list "api/all" (get $levels $version) (printf "%s/%s" $group $version) (printf "%s/%s/clusters" $group $version) }}
+{{- $value = get $given . | default $value }}
+{{- end }}
+{{- if not (has $value (list "0" "f" "F" "false" "FALSE" "False")) }}
+{{- $served = append $served $version }}
+{{- end }}
+{{- end }}
+{{- join "," $served }}
+{{- end }}

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from clusterregistry import __version__
+from clusterregistry.api.clusterregistry import GROUP, v1beta1
 from clusterregistry.apiserver.options.groups import option_set
+from clusterregistry.apiserver.options.runtime_config import is_served
 from clusterregistry.apiserver.product import FindCredential, Product
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import choice
@@ -35,7 +37,9 @@ def _resources(options: CompletedOptions) -> Sequence[Resource]:
     from clusterregistry.registry.cluster import cluster_resource  # noqa: PLC0415 - keeps --help fast
 
     own: RegistryOptions = options.product
-    return (cluster_resource(own.secret_lint),)
+    given = options.features.runtime_config
+    has_v1beta1 = is_served(given, group=GROUP, version=v1beta1.VERSION, plural="clusters")
+    return (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1),)
 
 
 def _credential_finder() -> FindCredential:

@@ -56,7 +56,7 @@ def _cut(word: str) -> list[str]:
 def test_commands_are_completed_at_each_place(complete: Complete) -> None:
     assert complete("sta") == ["standalone"]
     assert complete("") == ["standalone", "aggregated", "storage", "version", "completion", "help"]
-    assert complete("storage", "") == ["backup", "restore", "check", "stats", "copy"]
+    assert complete("storage", "") == ["backup", "restore", "check", "stats", "copy", "migrate"]
     assert complete("help", "agg") == ["aggregated"]
     assert complete("completion", "") == ["bash", "zsh", "fish"]
 

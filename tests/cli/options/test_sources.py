@@ -67,9 +67,9 @@ def test_an_empty_flag_takes_back_what_the_environment_gave() -> None:
 
 
 def test_unknown_and_promised_variables_are_named() -> None:
-    environ = {"CLUSTERREGISTRY_SECURE_PROT": "1", "CLUSTERREGISTRY_PROFILING": "x", "OTHER": "1"}
+    environ = {"CLUSTERREGISTRY_SECURE_PROT": "1", "CLUSTERREGISTRY_AUTHORIZATION_ALWAYS_ALLOW": "x", "OTHER": "1"}
     assert problems([], environ) == [
-        "CLUSTERREGISTRY_PROFILING is not supported yet",
+        "CLUSTERREGISTRY_AUTHORIZATION_ALWAYS_ALLOW is not supported yet (use --authorization-mode=AlwaysAllow)",
         "unknown option CLUSTERREGISTRY_SECURE_PROT (did you mean CLUSTERREGISTRY_SECURE_PORT?)",
     ]
 
@@ -109,11 +109,12 @@ def test_an_empty_file_is_fine(tmp_path: Path) -> None:
 
 
 def test_everything_wrong_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:
-    text = "secure-port: abc\nsecure-prot: 1\nprofiling: x\nsecure-port: 2\ndata-dir: {a: b}\n? [a]\n: b\nconfig: x\n"
+    text = "secure-port: abc\nsecure-prot: 1\nauthorization-always-allow: x\n"
+    text += "secure-port: 2\ndata-dir: {a: b}\n? [a]\n: b\nconfig: x\n"
     path = config(tmp_path, text)
     assert problems(["--config", path]) == [
         f"unknown option secure-prot in {path}:2 (did you mean secure-port?)",
-        f"profiling in {path}:3 is not supported yet",
+        f"authorization-always-allow in {path}:3 is not supported yet (use --authorization-mode=AlwaysAllow)",
         f"{path}:4: secure-port is there twice (first in line 1)",
         f"{path}:5: data-dir: must be a single value or a list of them",
         f"{path}:6: a key must be the name of a flag",

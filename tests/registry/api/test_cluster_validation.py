@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.api.clusterregistry.v1alpha1 import validation
-from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER
+from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER, STATES
 from clusterregistry.api.clusterregistry.v1alpha1.validation import (
     ca_bundle_error,
     client_cidr_error,
@@ -71,7 +71,7 @@ def test_anything_else_is_not(address: str) -> None:
     assert server_address_error(address) != ""
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(
     st.from_regex(validation._USUAL_ADDRESS, fullmatch=True)
     | st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){2,4}(:[0-9]{0,6})?\n?", fullmatch=True)
@@ -160,7 +160,6 @@ def test_a_cluster_id_can_be_set_once(before: dict[str, Any]) -> None:
     assert validate_spec_update({"spec": {"clusterID": "one"}}, before) == []
 
 
-@settings(max_examples=200)
 @given(st.fixed_dictionaries({}, optional={name: json_values.shaped(part) for name, part in CLUSTER.fields.items()}))
 def test_validation_takes_any_json(cluster: dict[str, Any]) -> None:
     assert all(error.field.startswith("spec.") for error in validate_spec(cluster) + validate_spec_update(cluster, {}))
@@ -211,4 +210,8 @@ def test_the_schema_is_that_of_the_reference() -> None:
     path = Path(__file__).parents[2] / "conformance" / "cluster-crd.yaml"
     reference = yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     parts = {name: without_descriptions(reference["properties"][name]) for name in ("spec", "status")}
-    assert described(CLUSTER)["properties"] == parts
+    ours = described(CLUSTER)["properties"]
+    # Not in the recordings: what an observer sums up.
+    assert ours["status"]["properties"].pop("state") == {"type": "string", "enum": list(STATES)}
+    assert ours["status"]["properties"].pop("observedAt") == {"type": "string", "format": "date-time"}
+    assert ours == parts

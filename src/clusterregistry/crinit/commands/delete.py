@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from clusterregistry.crinit.commands import apply
+from clusterregistry.crinit.commands import apply, registration
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests.access import API_SERVICE, KUBE_SYSTEM, RBAC
+from clusterregistry.crinit.manifests.access import KUBE_SYSTEM, RBAC
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, PART
 
 _SERVING = (
@@ -53,11 +52,9 @@ def _delete(session: Session, path: str, shown: str) -> None:
 
 
 def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
-    """Finds objects by exact names, since no label has the namespace; the APIService first, to end the requests."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
-    found = session.client.get(path)
-    if found is not None and apply.is_ours(found) and _is_for(session, found):
-        yield path, f"APIService {API_SERVICE}"
+    """Finds objects by exact names, since no label has the namespace; the APIServices first, to end the requests."""
+    for version in registration.registered(session):
+        yield registration.path_to(version), registration.shown_as(version)
     prefix = f"{PART}-{session.namespace}-{session.name}"
     bindings = (
         ("ClusterRoleBinding", "", f"{prefix}-auth-delegator"),
@@ -68,11 +65,6 @@ def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
         found = session.client.get(path)
         if found is not None and apply.is_ours(found):
             yield path, f"{kind} {name}"
-
-
-def _is_for(session: Session, apiservice: dict[str, Any]) -> bool:
-    service = (apiservice.get("spec") or {}).get("service") or {}
-    return (service.get("namespace"), service.get("name")) == (session.namespace, session.name)
 
 
 def _in_namespace(session: Session, kinds: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:

@@ -14,14 +14,14 @@ from typing import Any
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client.kubeconfig import Context
 from clusterregistry.crinit import settings_from_flags
-from clusterregistry.crinit.commands import addresses, apply, readiness, records
+from clusterregistry.crinit.commands import addresses, apply, readiness, records, registration
 from clusterregistry.crinit.commands.addresses import Reached
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
-from clusterregistry.crinit.manifests import access, everything, secrets, server
+from clusterregistry.crinit.manifests import access, apiservices, everything, secrets, server
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, namespace
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
@@ -45,6 +45,8 @@ def run(session: Session, *, upgrade: bool = False) -> None:
         if manifest["kind"] not in _AHEAD and manifest != server.service(settings):
             _apply(session, manifest)
     _remove_policies(session, settings)
+    if settings.mode is Mode.AGGREGATED:
+        registration.remove_unserved(session, settings)
     readiness.workloads(session, settings)
     _finish(session, settings, material=material, reached=reached)
 
@@ -163,17 +165,23 @@ def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:
 
 def _finish(session: Session, settings: Settings, *, material: Material, reached: Reached) -> None:
     if settings.mode is Mode.AGGREGATED:
-        readiness.apiservice(session)
+        registration.wait(session, apiservices.served(settings.argument_overrides))
     ours = entries(session, reached=reached, material=material)
     _write_context(session, ours)
     if reached.from_here:
-        readiness.clusters(session, _client(session, ours))
+        readiness.clusters(session, _client(session, ours), version=_listed_version(settings))
     else:
         session.progress.say(
             f"{reached.url} is reached from inside of the host cluster only. From here: kubectl --context "
             f"{session.access.name} -n {session.namespace} port-forward service/{session.name} 8443:443, and beside "
             f"it: kubectl get clusters --context {session.name} --server https://127.0.0.1:8443"
         )
+
+
+def _listed_version(settings: Settings) -> str:
+    """The version in which clusters are listed: kubectl's if aggregated, else the one that most images serve."""
+    served = apiservices.served(settings.argument_overrides) or apiservices.VERSIONS
+    return served[0] if settings.mode is Mode.AGGREGATED else served[-1]
 
 
 def _write_context(session: Session, ours: kubeconfig_files.Entries) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError, NotReady
 from clusterregistry.crinit.host.client import Client, path_of
-from clusterregistry.crinit.manifests.access import API_SERVICE, GROUP, VERSION
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER
 from clusterregistry.crinit.settings import Settings, Storage
-
-CLUSTERS = f"/apis/{GROUP}/{VERSION}/clusters"
 
 
 def workloads(session: Session, settings: Settings) -> None:
@@ -76,37 +74,15 @@ def _remedy(why: str) -> str:
     return "see the events and logs above; then run the same command again, with a longer --timeout if it is slow"
 
 
-def apiservice(session: Session) -> None:
-    """Waits until kube-apiserver of the host cluster forwards requests. Raises NotReady."""
-    path = path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)
-    message = ""
-
-    def is_available() -> bool:
-        nonlocal message
-        found = session.client.get(path) or {}
-        conditions = (found.get("status") or {}).get("conditions") or []
-        available: dict[str, Any] = next((each for each in conditions if each.get("type") == "Available"), {})
-        message = f"{available.get('reason', 'Unknown')}: {available.get('message', 'nothing is known yet')}"
-        return available.get("status") == "True"
-
-    with session.progress.step(f"APIService {API_SERVICE}") as outcome:
-        if not session.patience.until(is_available):
-            raise NotReady(
-                f"the host's kube-apiserver does not reach the registry: {message}",
-                remedy="is the aggregation layer enabled (--requestheader-client-ca-file and --proxy-client-cert-file "
-                "of kube-apiserver), and may it reach the pods' port 8443?",
-            )
-        outcome.text = "available"
-
-
-def clusters(session: Session, client: Client) -> None:
+def clusters(session: Session, client: Client, *, version: str) -> None:
     """Waits until `kubectl get clusters` succeeds. Raises NotReady."""
+    path = f"/apis/{GROUP}/{version}/clusters"
     reason = ""
 
     def are_listed() -> bool:
         nonlocal reason
         try:
-            client.call("GET", CLUSTERS, query={"limit": "1"})
+            client.call("GET", path, query={"limit": "1"})
         except HostError as error:
             reason = str(error)
             return False

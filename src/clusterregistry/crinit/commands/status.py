@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.crinit.commands import records
+from clusterregistry.crinit.commands import records, registration
 from clusterregistry.crinit.commands.readiness import is_ready
+from clusterregistry.crinit.commands.records import Record
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests.access import API_SERVICE
+from clusterregistry.crinit.manifests import apiservices
 from clusterregistry.crinit.manifests.objects import INSTANCE
-from clusterregistry.crinit.settings import Mode
+from clusterregistry.crinit.settings import Mode, split_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def run(session: Session) -> bool:
         *_service(session),
         *_volumes(session),
         *_certificate(session),
-        *_apiservice(session),
+        *_apiservices(session, record),
     ]
     for line in lines:
         session.progress.say(f"  {'ok' if line.good else '!!'}  {line.text}")
@@ -100,14 +101,13 @@ def _lasts(held: str) -> int | None:
     return (certificate.not_valid_after_utc - dt.datetime.now(dt.UTC)).days
 
 
-def _apiservice(session: Session) -> Iterator[Line]:
+def _apiservices(session: Session, record: Record) -> Iterator[Line]:
     if session.mode is not Mode.AGGREGATED:
         return
-    found = session.client.get(path_of("apiregistration.k8s.io/v1", "APIService", name=API_SERVICE)) or {}
-    conditions = (found.get("status") or {}).get("conditions") or []
-    available: dict[str, Any] = next((each for each in conditions if each.get("type") == "Available"), {})
-    good = available.get("status") == "True"
-    yield Line(f"APIService: {'available' if good else available.get('message') or 'not there'}", good=good)
+    for version in apiservices.served(split_arguments(record.flags.get("apiserver-arg-overrides", ""))):
+        state = registration.availability(session, version)
+        why = state.message or f"not there; repair it: {session.command('init')}"
+        yield Line(f"{registration.shown_as(version)}: {'available' if state.available else why}", good=state.available)
 
 
 def _labelled(session: Session, version: str, kind: str) -> list[dict[str, Any]]:

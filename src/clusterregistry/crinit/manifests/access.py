@@ -1,10 +1,7 @@
-"""Access to the registry and of the registry: service account, network policies, and the APIService."""
+"""Access to the registry and of the registry: service account and network policies."""
 
 from __future__ import annotations
 
-import base64
-
-from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.manifests import etcd, server
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, cluster_wide, labels, metadata, selector
 from clusterregistry.crinit.settings import Mode, Settings, Storage
@@ -13,9 +10,6 @@ RBAC = "rbac.authorization.k8s.io"
 KUBE_SYSTEM = "kube-system"
 POLICY_VERSION = "networking.k8s.io/v1"
 POLICY_KIND = "NetworkPolicy"
-GROUP = "clusterregistry.k8s.io"
-VERSION = "v1alpha1"
-API_SERVICE = f"{VERSION}.{GROUP}"
 
 
 def accounts(settings: Settings) -> list[Manifest]:
@@ -95,24 +89,3 @@ def _pods(settings: Settings, component: str) -> Manifest:
 
 def _port(number: int) -> list[Manifest]:
     return [{"protocol": "TCP", "port": number}]
-
-
-def apiservices(settings: Settings, material: Material) -> list[Manifest]:
-    """Returns the APIService by which kube-apiserver forwards requests to an aggregated registry."""
-    if settings.mode is not Mode.AGGREGATED:
-        return []
-    return [
-        {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": API_SERVICE, "labels": labels(settings)},
-            "spec": {
-                "group": GROUP,
-                "version": VERSION,
-                "groupPriorityMinimum": 1000,
-                "versionPriority": 15,
-                "service": {"name": settings.name, "namespace": settings.namespace, "port": server.SERVICE_PORT},
-                "caBundle": base64.b64encode(material.authority.certificate).decode(),
-            },
-        }
-    ]

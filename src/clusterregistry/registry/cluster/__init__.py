@@ -1,28 +1,66 @@
-"""The Cluster kind as a resource: its strategy, its columns, and the secret lint.
+"""The Cluster kind as a resource: its versions, strategies, columns and selectable fields, and the secret lint.
 
 Only what makes clusters different from other kinds is here; the library has what all kinds share.
 """
 
 from __future__ import annotations
 
-from clusterregistry.api.clusterregistry import GROUP
-from clusterregistry.api.clusterregistry.v1alpha1 import VERSION
+from clusterregistry.api.clusterregistry import GROUP, v1alpha1, v1beta1
 from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER, KIND
-from clusterregistry.apiserver.registry.resource import Resource, Version
+from clusterregistry.api.clusterregistry.v1beta1 import conversion
+from clusterregistry.api.clusterregistry.v1beta1.types import CLUSTER as V1BETA1_CLUSTER
+from clusterregistry.apiserver.registry.resource import Resource, Subresource, Version
 from clusterregistry.apiserver.registry.structural_strategy import StatusStrategy
-from clusterregistry.registry.cluster.columns import COLUMNS
-from clusterregistry.registry.cluster.strategy import ClusterStrategy, SecretLint
+from clusterregistry.registry.cluster.columns import COLUMNS, V1BETA1_COLUMNS
+from clusterregistry.registry.cluster.selectable_fields import SELECTABLE_FIELDS
+from clusterregistry.registry.cluster.strategy import (
+    ClusterStrategy,
+    SecretLint,
+    V1Beta1StatusStrategy,
+    V1Beta1Strategy,
+)
+
+STORAGE_VERSION = v1alpha1.VERSION
+"""The release before knows no other: it can read what this one stores."""
 
 
-def cluster_resource(secret_lint: SecretLint) -> Resource:
-    """The resource ``clusters``; ``secret_lint`` says what happens to values that look like credentials."""
+def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Resource:
+    """The resource ``clusters``; ``secret_lint`` says what happens to values that look like credentials.
+
+    Without v1beta1 among the served versions, v1alpha1 is the API of the release before, which had no selectable
+    fields but the name.
+    """
     return Resource(
         group=GROUP,
         kind=KIND,
         plural="clusters",
         singular="cluster",
-        versions=(Version(name=VERSION, schema=CLUSTER, columns=COLUMNS),),
-        storage_version=VERSION,
+        versions=(_v1beta1(secret_lint), _v1alpha1(has_fields=has_v1beta1)),
+        storage_version=STORAGE_VERSION,
         strategy=ClusterStrategy(secret_lint),
-        status_strategy=StatusStrategy(CLUSTER),
+        subresources={"status": Subresource(strategy=StatusStrategy(CLUSTER))},
+        selectable_fields=SELECTABLE_FIELDS,
+    )
+
+
+def _v1alpha1(*, has_fields: bool) -> Version:
+    return Version(
+        name=v1alpha1.VERSION,
+        schema=CLUSTER,
+        columns=COLUMNS,
+        inherit=conversion.inherit_annotations,
+        field_labels=None if has_fields else {},
+    )
+
+
+def _v1beta1(secret_lint: SecretLint) -> Version:
+    return Version(
+        name=v1beta1.VERSION,
+        schema=V1BETA1_CLUSTER,
+        columns=V1BETA1_COLUMNS,
+        to_storage=conversion.to_v1alpha1,
+        from_storage=conversion.from_v1alpha1,
+        from_storage_whole=conversion.from_v1alpha1_whole,
+        strategy=V1Beta1Strategy(secret_lint),
+        subresource_strategies={"status": V1Beta1StatusStrategy()},
     )

@@ -16,19 +16,25 @@ def _server(cluster: dict[str, Any]) -> Any:
     return first.get("serverAddress") if isinstance(first, dict) else None
 
 
+_NAME = name_column("The name of the cluster in this registry. It cannot be changed.")
+_VERSION = Column(
+    name="Version",
+    type="string",
+    cell=field_cell("status", "version", "kubernetes"),
+    description="The Kubernetes version that the cluster reports.",
+)
+_NODES = Column(
+    name="Nodes", type="integer", cell=field_cell("status", "nodes", "total"), description="The number of nodes."
+)
+_SERVER = Column(name="Server", type="string", cell=_server, description="The address of the first server endpoint.")
+_AGE = age_column("When the cluster was registered.")
+
 COLUMNS = (
-    name_column("The name of the cluster in this registry. It cannot be changed."),
+    _NAME,
     Column(name="OK", type="string", cell=condition_cell("OK"), description="Whether the cluster is reported as OK."),
-    Column(
-        name="Version",
-        type="string",
-        cell=field_cell("status", "version", "kubernetes"),
-        description="The Kubernetes version that the cluster reports.",
-    ),
-    Column(
-        name="Nodes", type="integer", cell=field_cell("status", "nodes", "total"), description="The number of nodes."
-    ),
-    Column(name="Server", type="string", cell=_server, description="The address of the first server endpoint."),
+    _VERSION,
+    _NODES,
+    _SERVER,
     Column(
         name="Provider",
         type="string",
@@ -43,6 +49,22 @@ COLUMNS = (
         cell=field_cell("spec", "clusterID"),
         description="The identity of the cluster itself.",
     ),
-    age_column("When the cluster was registered."),
+    _AGE,
 )
-"""The columns of the reference's CRD, after the name."""
+"""The columns of v1alpha1: those of the reference's CRD, after the name."""
+
+V1BETA1_COLUMNS = (
+    _NAME,
+    Column(name="State", type="string", cell=field_cell("status", "state"), description="The state of the cluster."),
+    _VERSION,
+    _NODES,
+    _SERVER,
+    Column(
+        name="Seen",
+        type="date",
+        is_age=True,
+        cell=field_cell("status", "observedAt"),
+        description="When the cluster was last observed.",
+    ),
+    _AGE,
+)
