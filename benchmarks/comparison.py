@@ -7,7 +7,6 @@ does not. A round that others disturbed is made again later, as far as time allo
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from benchmarks.results import ETCD_ITSELF, Results, failure
 from benchmarks.scenarios import Scenario
 from benchmarks.servers import Server, Workshop
 from benchmarks.targets import Target
+from tools import exchanges
 
 STARTUP = "startup"
 _SETUP_SECONDS = {servers.PEER: 45.0, servers.SQLITE: 10.0, servers.ETCD: 15.0}
@@ -157,8 +157,8 @@ class Comparison:
             _, body = call(server.target, "GET", "/version")
             self.results.document["versions"][server.name] = json.loads(body)["gitVersion"]
             if isinstance(server, servers.KubeApiserver):
-                with urllib.request.urlopen(f"{server.etcd.url}/version", timeout=10) as answer:  # noqa: S310
-                    self.results.document["versions"][ETCD_ITSELF] = json.load(answer)["etcdserver"]
+                version = exchanges.decoded(exchanges.send(exchanges.access(server.etcd.url), "GET", "/version"))
+                self.results.document["versions"][ETCD_ITSELF] = version["etcdserver"]
 
 
 def figures(name: str, record: Record) -> str:

@@ -26,7 +26,8 @@ from clusterregistry.apiserver.authn import union
 from clusterregistry.apiserver.authn.certificates import Authorities
 from clusterregistry.apiserver.authn.token_file import TokenFile
 from clusterregistry.apiserver.authz import modes
-from clusterregistry.apiserver.authz.rbac.policy import Binding, Policy, Subject
+from clusterregistry.apiserver.authz.rbac.bindings import Binding, Subject
+from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.endpoints import request_info
 from clusterregistry.apiserver.endpoints.request import Handler, Request
@@ -108,7 +109,7 @@ def chain(directory: Path, clients: Authorities) -> Handler:
 
     handler: Handler = innermost
     handler = authorization.filter_for(authorizer)(handler)
-    handler = in_flight.filter_for(reading=FairQueue(400), writing=FairQueue(200), metrics=RequestMetrics(()))(handler)
+    handler = in_flight.filter_for(reading=FairQueue(400), writing=FairQueue(200), metrics=RequestMetrics({}))(handler)
     handler = impersonation.filter_for(authorizer)(handler)
     return authentication.filter_for(authenticator)(handler)
 

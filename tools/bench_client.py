@@ -10,6 +10,7 @@ one object changes again and again, and every watch receives every event. CPU is
 resident memory that the watches add. Import is the CPU time of importing the library. All figures are the best of the
 rounds, since anything else that runs only makes them worse.
 
+The objects are changed by the standard library: a candidate's process has no other client that would count too.
 ``ours`` is ``clusterregistry.client`` as a whole, on aiohttp, in the project's own environment: with deadlines, limits,
 retries and credentials that are read again. ``httptools`` is the least that a client can do on that parser.
 """

@@ -35,9 +35,11 @@ from clusterregistry.apiserver.http.response import Response, resolve
 from clusterregistry.apiserver.options import load
 from clusterregistry.registry.product import PRODUCT
 
-PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply")
+PATHS = ("get", "table", "create", "patch", "put_status", "heartbeat", "apply", "renew")
 CLUSTERS = 100
 """How many there are, and so the rows of the table."""
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 IN_FLIGHT = 16
 WARM_UP, COUNTED = 160, 400
@@ -120,7 +122,14 @@ def _apply(number: int, _: Stored) -> _Call:
     return _written("PATCH", _at(number), body, APPLY_PATCH, b"fieldManager=bench-apply&force=true")
 
 
-_CALLS = (_get, _table, _create, _patch, _put_status, _heartbeat, _apply)
+def _renew(number: int, leases: Stored) -> _Call:
+    """A renewal names the version that it is based on, so that each lease is renewed once."""
+    found = leases[number]
+    renewed = {**found, "spec": {**found["spec"], "renewTime": "2026-01-02T03:04:15.000007Z"}}
+    return _written("PUT", f"{LEASES}/{found['metadata']['name']}", renewed)
+
+
+_CALLS = (_get, _table, _create, _patch, _put_status, _heartbeat, _apply, _renew)
 PREPARED: dict[str, Prepare] = dict(zip(PATHS, _CALLS, strict=True))
 
 
@@ -149,16 +158,34 @@ async def _counted(path: str, directory: Path) -> None:
     options = load(["--data-dir", str(directory), "--token-auth-file", str(tokens)], {}, options=PRODUCT.options)
     async with app.build(options, PRODUCT) as server:
         handler = server.handler
-        stored: Stored = []
-        for number in range(CLUSTERS):
-            made = await _asked(handler, _written("POST", PATH, objects.cluster(number)))
-            stored.append(json.loads(b"".join(made)))
-            stored[number] = json.loads(b"".join(await _asked(handler, _put_status(number, stored))))
+        stored = await (_made_leases if path == "renew" else _made_clusters)(handler)
         calls = [PREPARED[path](number, stored) for number in range(WARM_UP + COUNTED)]
         await _all_asked(handler, calls[:WARM_UP])
         _instrument("on")
         await _all_asked(handler, calls[WARM_UP:])
         _instrument("off")
+
+
+async def _made_clusters(handler: Handler) -> Stored:
+    stored: Stored = []
+    for number in range(CLUSTERS):
+        made = await _asked(handler, _written("POST", PATH, objects.cluster(number)))
+        stored.append(json.loads(b"".join(made)))
+        stored[number] = json.loads(b"".join(await _asked(handler, _put_status(number, stored))))
+    return stored
+
+
+async def _made_leases(handler: Handler) -> Stored:
+    time = "2026-01-02T03:04:05.000007Z"
+    spec = {
+        "holderIdentity": "agent-1",
+        "leaseDurationSeconds": 15,
+        "acquireTime": time,
+        "renewTime": time,
+        "leaseTransitions": 0,
+    }
+    leases = ({"metadata": {"name": name_of(number)}, "spec": spec} for number in range(WARM_UP + COUNTED))
+    return [json.loads(b"".join(await _asked(handler, _written("POST", LEASES, lease)))) for lease in leases]
 
 
 def _instrument(state: str) -> None:

@@ -13,14 +13,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import http.client
 import itertools
-import json
 import socket
-import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,14 +25,17 @@ from typing import Any
 import uvloop
 
 import clusterregistry
-from benchmarks.objects import API_VERSION, APPLY_PATCH, JSON, MERGE_PATCH, PATH, cluster
+from benchmarks.objects import API_VERSION, APPLY_PATCH, MERGE_PATCH, PATH, cluster
 from clusterregistry.apiserver import server as app
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.http.server import HttpServer
 from clusterregistry.apiserver.options import load
+from clusterregistry.client.rest import Call
+from clusterregistry.client.sync import SyncClient
 from clusterregistry.registry.product import PRODUCT
 from tests.apiserver.http.http_servers import contexts
 from tests.apiserver.storage.etcd_servers import EtcdCluster
+from tools.exchanges import access
 
 _PACKAGE = str(Path(clusterregistry.__file__).parent) + "/"
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
@@ -62,38 +62,15 @@ class Recorder:
         return [name for name, _ in itertools.groupby(self._files)]
 
 
-class Client:
-    """One connection of one user, whose token is the user's name."""
-
-    def __init__(self, port: int, user: str, trust: ssl.SSLContext) -> None:
-        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=trust, timeout=30)
-        self._user = user
-
-    def send(self, method: str, path: str, body: object = None, content_type: str = JSON) -> http.client.HTTPResponse:
-        headers = {"Authorization": f"Bearer {self._user}", "Accept": JSON, "Content-Type": content_type}
-        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = self._connection.getresponse()
-        if answer.status >= http.client.BAD_REQUEST:
-            raise SystemExit(f"{method} {path}: {answer.status} {answer.read()[:500]!r}")
-        return answer
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class MeasuredServer:
     """A server in this thread, whose clients work in other threads."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
-    @contextlib.contextmanager
-    def client(self, user: str = "admin") -> Iterator[Client]:
-        client = Client(self._port, user, contexts()[1])
-        try:
-            yield client
-        finally:
-            client.close()
+    def client(self, user: str = "admin") -> SyncClient:
+        """That of a user whose token is the user's name."""
+        return SyncClient(access(f"https://127.0.0.1:{self._port}", token=user))
 
     async def record(self, work: Callable[[], object]) -> Recorder:
         """The shortest of a few records: the server has other work now and then."""
@@ -138,10 +115,10 @@ async def serve(directory: Path, *flags: str) -> AsyncIterator[MeasuredServer]:
             web.abort()
 
 
-def prepare(client: Client) -> None:
+def prepare(client: SyncClient) -> None:
     """Some clusters, and a user who may see two of them."""
     for number in range(10):
-        client.send("POST", PATH, cluster(number, f"c{number}")).read()
+        client.call(Call("POST", PATH, body=cluster(number, f"c{number}")))
     rules = [
         {
             "apiGroups": ["*"],
@@ -150,13 +127,13 @@ def prepare(client: Client) -> None:
             "resourceNames": ["c1", "c2"],
         }
     ]
-    client.send("POST", f"{_ROLES}/clusterroles", {"metadata": {"name": "two"}, "rules": rules}).read()
+    client.call(Call("POST", f"{_ROLES}/clusterroles", body={"metadata": {"name": "two"}, "rules": rules}))
     binding = {
         "metadata": {"name": "two"},
         "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
         "roleRef": {"kind": "ClusterRole", "name": "two", "apiGroup": "rbac.authorization.k8s.io"},
     }
-    client.send("POST", f"{_ROLES}/clusterrolebindings", binding).read()
+    client.call(Call("POST", f"{_ROLES}/clusterrolebindings", body=binding))
 
 
 async def measure(directory: Path) -> dict[str, Recorder]:
@@ -165,7 +142,7 @@ async def measure(directory: Path) -> dict[str, Recorder]:
     async with serve(directory / "sqlite") as server:
         with server.client() as client:
             await asyncio.to_thread(prepare, client)
-            found["get"] = await server.record(lambda: client.send("GET", f"{PATH}/c1").read())
+            found["get"] = await server.record(lambda: client.call(Call("GET", f"{PATH}/c1")))
             found["apply"] = await server.record(lambda: _apply(client, next(numbers)))
             found["filtered-watch"] = await server.record(lambda: _watch(server, client, next(numbers)))
     with EtcdCluster(make_directory(directory / "etcd")) as etcd:
@@ -176,27 +153,29 @@ async def measure(directory: Path) -> dict[str, Recorder]:
     return found
 
 
-def _apply(client: Client, number: int) -> None:
+def _apply(client: SyncClient, number: int) -> None:
     body = {
         "apiVersion": API_VERSION,
         "kind": "Cluster",
         "metadata": {"name": "c1", "labels": {"applied": f"a{number}"}},
     }
-    client.send("PATCH", f"{PATH}/c1?fieldManager=switches&force=true", body, APPLY_PATCH).read()
+    path = f"{PATH}/c1?fieldManager=switches&force=true"
+    client.call(Call("PATCH", path, body=body, content_type=APPLY_PATCH))
 
 
-def _patch(client: Client, number: int) -> None:
-    client.send("PATCH", f"{PATH}/c1", {"metadata": {"labels": {"patched": f"p{number}"}}}, MERGE_PATCH).read()
+def _patch(client: SyncClient, number: int) -> None:
+    body = {"metadata": {"labels": {"patched": f"p{number}"}}}
+    client.call(Call("PATCH", f"{PATH}/c1", body=body, content_type=MERGE_PATCH))
 
 
-def _watch(server: MeasuredServer, writer: Client, number: int) -> None:
+def _watch(server: MeasuredServer, writer: SyncClient, number: int) -> None:
     """Opens a watch of a user who may see some clusters, reads what is there, and then one change."""
-    with server.client("reader") as client:
-        stream = client.send("GET", f"{PATH}?watch=true")
-        for _ in range(2):
-            stream.readline()
+    call, seen = Call("GET", PATH, query={"watch": True}), b""
+    with server.client("reader") as client, client.exchange_stream(call, silence=30) as stream:
+        while seen.count(b"\n") < 2:  # noqa: PLR2004 - as many as the user may see
+            seen += stream.read()
         _patch(writer, number)
-        stream.readline()
+        stream.read()
 
 
 def main() -> None:

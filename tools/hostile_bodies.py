@@ -15,11 +15,9 @@ quiet one: the best of three rounds counts.
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import pathlib
-import ssl
 import sys
 import tempfile
 import threading
@@ -27,8 +25,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from tools.hostile_cases import CLUSTERS, JSON, LIMIT, REVIEWS, USER_TOKEN, VICTIM, Case, cases, cluster
+from clusterregistry.client.errors import TransportError
+from clusterregistry.client.rest import Call
+from clusterregistry.client.sync import SyncClient
+from tools.exchanges import access
+from tools.hostile_cases import CLUSTERS, LIMIT, REVIEWS, USER_TOKEN, VICTIM, Case, cases, cluster
 from tools.live_server import ADMIN_TOKEN, LiveServer, installed_command, running
 
 MEGABYTES, CPU_SECONDS, WAIT_MILLISECONDS = 200, 2.0, 250
@@ -93,31 +96,22 @@ class Meter:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # noqa: SLF001 - each warning is a header
-
-
 class Connection:
     """One connection of one user."""
 
     def __init__(self, server: LiveServer, token: str) -> None:
-        trust = ssl.create_default_context(cafile=server.ca_file)
-        host = server.url.removeprefix("https://")
-        self._connection = http.client.HTTPSConnection(host, timeout=PATIENCE, context=trust)
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._client = SyncClient(access(server.url, ca_file=server.ca_file, token=token, timeout=PATIENCE))
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-        """Status and body of the answer; status 0 when there is none. ``content_type`` is a header, and so on."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+    def ask(self, call: Call) -> tuple[int, bytes]:
+        """Status and body of the answer; status 0 when there is none."""
         try:
-            self._connection.request(method, path, body=body, headers={**self._headers, **named})
-            answer = self._connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
+            answer = self._client.exchange(call)
+        except TransportError:
             return 0, b""
+        return answer.status, answer.body
 
     def close(self) -> None:
-        self._connection.close()
+        self._client.close()
 
 
 class OtherClient:
@@ -142,7 +136,7 @@ class OtherClient:
         with closing(Connection(self._server, ADMIN_TOKEN)) as connection:
             while not self._ended.is_set():
                 begun = time.monotonic()
-                connection.ask("GET", VICTIM)
+                connection.ask(Call("GET", VICTIM))
                 self.longest = max(self.longest, time.monotonic() - begun)
                 self._ended.wait(0.005)
 
@@ -180,11 +174,11 @@ def _prepare(server: LiveServer, case: Case) -> None:
     """Makes the cluster that is got and patched, and has imported what the first request of a kind needs."""
     with closing(Connection(server, ADMIN_TOKEN)) as connection:
         victim = cluster(b'"spec":' + case.victim())
-        status, answer = connection.ask("POST", CLUSTERS, victim, content_type=JSON)
-        if status != http.HTTPStatus.CREATED:
+        status, answer = connection.ask(Call("POST", CLUSTERS, body=victim))
+        if status != HTTPStatus.CREATED:
             raise RuntimeError(f"{case.name}: there is no cluster to patch: {status} {answer[:1000]!r}")
     with closing(Connection(server, USER_TOKEN)) as connection:
-        connection.ask("POST", REVIEWS, b"{}", content_type=case.content_type)
+        connection.ask(Call("POST", REVIEWS, body=b"{}", content_type=case.content_type))
 
 
 def _cost(server: LiveServer, case: Case, body: bytes) -> Cost:
@@ -192,9 +186,8 @@ def _cost(server: LiveServer, case: Case, body: bytes) -> Cost:
     with closing(Connection(server, case.token)) as connection, other.asking():
         meter.forget_peak()
         memory, cpu = meter.resident(), meter.cpu_seconds()
-        status, answer = connection.ask(
-            case.method, case.path, body, content_type=case.content_type, accept=case.accept
-        )
+        sent = Call(case.method, case.path, body=body, content_type=case.content_type, accept=case.accept)
+        status, answer = connection.ask(sent)
         if case.is_audited:  # the log is written behind the answer
             meter.wait_until_idle()
         with suppress(OSError, StopIteration):  # of a process that has ended there is nothing to read
