@@ -16,10 +16,20 @@ from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS
 from tests.apiserver.server.programs import Program
 from tests.apiserver.storage.etcd_servers import BINARIES, CHOSEN, WHY_NOT
-from tests.schedule import pytest_addoption, pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from tests.schedule import (
+    pytest_addoption,
+    pytest_collection_finish,
+    pytest_collection_modifyitems,
+    pytest_xdist_make_scheduler,
+)
 from tests.system.faults import disks
 
-__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]  # pytest finds them here
+__all__ = [  # pytest finds them here
+    "pytest_addoption",
+    "pytest_collection_finish",
+    "pytest_collection_modifyitems",
+    "pytest_xdist_make_scheduler",
+]
 
 # How long an example takes says more about what else the machine does than about us.
 settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

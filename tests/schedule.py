@@ -10,6 +10,7 @@ the moment it tries, and so is every test that shares a fixture with it.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -76,6 +77,12 @@ def _once_over_tls(items: list[pytest.Item]) -> Iterator[pytest.Item]:
                 continue
             seen.add(test)
         yield item
+
+
+def pytest_collection_finish() -> None:
+    """All modules and tests stay to the end: no collection of garbage, which tests ask for too, looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tools import conformance
 from tools.live_server import LiveServer, running
 
 ServerFor = Callable[[str], LiveServer]
@@ -18,7 +19,8 @@ def server_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFor]:
 
         def server_of(key: str) -> LiveServer:
             if key not in servers:
-                servers[key] = stack.enter_context(running(tmp_path_factory.mktemp(f"server-{key}")))
+                directory = tmp_path_factory.mktemp(f"server-{key}")
+                servers[key] = stack.enter_context(running(directory, flags=conformance.SERVED))
             return servers[key]
 
         yield server_of

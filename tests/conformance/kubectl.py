@@ -15,6 +15,7 @@ A command is {"args": [...], "expect": {"code", "stdout", "stderr"}} and optiona
     "grep": REGEX             only these lines of standard output are compared
     "timeout": S              kubectl is ended after S seconds (60 without it); the code is then "ended"
     "background": NAME        started, and left running once it printed "ready" lines (or "delay" seconds)
+    "save": NAME              keeps what it printed; {saved:NAME} in later arguments and standard input stands for it
     "ours": {"code", "has": [texts]}   what we do on purpose where the reference differs: instead of "expect"
 or it is one of
     {"collect": NAME, "lines"?: N, "expect"}   waits for a background command: for its exit, or until it
@@ -167,7 +168,7 @@ class Runner:
         self.kubectl = self.root / "bin" / "kubectl"
         self.kubectl.parent.mkdir()
         self.kubectl.symlink_to(pathlib.Path(args.kubectl).resolve())
-        self.kubeconfig = str(pathlib.Path(args.kubeconfig).resolve())
+        self.kubeconfig, self.config = str(pathlib.Path(args.kubeconfig).resolve()), None
         self.fresh()
         version = json.loads(self.plain("version", "--client", "-o", "json"))["clientVersion"]["gitVersion"]
         self.version = tuple(int(part) for part in re.match(r"v(\d+)\.(\d+)", version).groups())
@@ -175,12 +176,16 @@ class Runner:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.server = cluster["server"].rstrip("/")
         self.token, self.authority = user.get("token"), cluster.get("certificate-authority")
+        self.config = self.plain("config", "view", "--raw", "--minify", "--flatten")
+        self.kubeconfig = str(self.root / "kubeconfig")
 
     def fresh(self):
-        """Empties the working, home, cache and temporary directories."""
+        """Empties the working, home, cache and temporary directories; a transcript may change its own kubeconfig."""
         for name in ("cwd", "home", "cache", "tmp"):
             shutil.rmtree(self.root / name, ignore_errors=True)
             (self.root / name).mkdir()
+        if self.config:
+            (self.root / "kubeconfig").write_text(self.config)
 
     def start(self, args, env=None, stdin=None):
         environment = {
@@ -207,6 +212,10 @@ class Runner:
         try:
             with urllib.request.urlopen(request, body, timeout=LIMIT, context=trust) as answer:
                 return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if method == "PUT" and error.code in (404, 409):  # garbage collection was faster
+                return None
+            raise RuntimeError("%s %s: %s" % (method, path, error)) from error
         except urllib.error.URLError as error:
             raise RuntimeError("%s %s: %s" % (method, path, error)) from error
 
@@ -239,7 +248,11 @@ class Runner:
         host = self.server.split("//", 1)[-1]
         normalise = Normaliser([(str(self.root), "/TMP"), (self.server, "https://SERVER"), (host, "SERVER")],
                                transcript.get("mask", []))
-        running, results = {}, []
+        running, results, saved = {}, [], {}
+
+        def filled(text):
+            return text and re.sub(r"\{saved:(\w+)\}", lambda m: saved[m[1]], text)
+
         try:
             for command in transcript["commands"]:
                 if "sleep" in command:
@@ -254,7 +267,8 @@ class Runner:
                         path = self.root / "cwd" / name
                         path.parent.mkdir(parents=True, exist_ok=True)
                         path.write_text(text)
-                    process = self.start(command["args"], command.get("env"), command.get("stdin"))
+                    arguments = [filled(argument) for argument in command["args"]]
+                    process = self.start(arguments, command.get("env"), filled(command.get("stdin")))
                     if "background" in command:
                         running[command["background"]] = process
                         if "ready" in command:
@@ -266,6 +280,8 @@ class Runner:
                     time.sleep(0.3)  # an answer with too many lines is to be seen
                 process.end()
                 result = process.result(normalise, command.get("grep"))
+                if "save" in command:
+                    saved[command["save"]] = process.output["stdout"].decode(errors="replace").strip()
                 if command.get("args", [""])[0] == "explain":
                     result["stdout"] = outline(result["stdout"])
                 results.append((title, command, result))

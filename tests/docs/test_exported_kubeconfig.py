@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from clusterregistry.apimachinery import certificates
+from clusterregistry.client.kubeconfig import load_file
 from tests.docs import guide_reader, markdown
 from tests.docs.guide_reader import Surroundings
 from tests.docs.markdown import Block
@@ -67,8 +67,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         assert reader.follow(Block(info="sh", body="kubectl create -f clusters.json\n", line=1)).failures == 0
         outcome = reader.follow(script())
     assert outcome.failures == 0, outcome.printed
-    kubeconfig = yaml.safe_load((directory / "fleet.kubeconfig").read_text())
-    return {entry["name"]: entry["cluster"] for entry in kubeconfig["clusters"]}
+    return load_file(directory / "fleet.kubeconfig").clusters
 
 
 def until_kubeconfig() -> list[Block]:

@@ -38,6 +38,7 @@ FOLLOWED = {
     "docs/guides/security/webhooks.md": (NEWEST,),
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/storage.md": (NEWEST,),
+    "docs/guides/upgrade.md": (OLDEST, NEWEST),
     "docs/start.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import clusterregistry
 from clusterregistry.apiserver.filters import metrics
 from tests.docs import markdown
-from tools import https, live_server
+from tools import exchanges, live_server
 from tools.live_server import LiveServer
 
 SOURCE = Path(clusterregistry.__file__).parent
@@ -31,8 +31,9 @@ class Caller:
     server: LiveServer
 
     def __call__(self, method: str, path: str, *, token: str = live_server.ADMIN_TOKEN) -> tuple[int, str]:
-        answer = https.Server(self.server.url, self.server.ca_file, token).call(method, path)
-        return answer.status, answer.content.decode()
+        access = exchanges.access(self.server.url, ca_file=self.server.ca_file, token=token)
+        answer = exchanges.send(access, method, path, content_type="application/json")
+        return answer.status, answer.body.decode(errors="replace")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,16 @@ def openapi_documents(call: Caller) -> set[str]:
     return {f"/openapi/v3/{name}" for name in json.loads(call("GET", "/openapi/v3")[1])["paths"]}
 
 
+def profiles(call: Caller) -> set[str]:
+    return {"/debug/pprof", *re.findall(r"^(/debug/pprof/\w+) ", call("GET", "/debug/pprof")[1], re.MULTILINE)}
+
+
+def group_paths(call: Caller) -> set[str]:
+    groups = json.loads(call("GET", "/apis")[1])["groups"]
+    names = [group["name"] for group in groups]
+    return {f"/apis/{name}" for name in (*names, *(each["groupVersion"] for one in groups for each in one["versions"]))}
+
+
 def watch_paths(call: Caller) -> set[str]:
     groups = json.loads(call("GET", "/apis")[1])["groups"]
     prefixes = [f"/apis/{version['groupVersion']}" for group in groups for version in group["versions"]]
@@ -93,14 +104,14 @@ def watch_paths(call: Caller) -> set[str]:
         f"{prefix}/watch/{resource['name']}"
         for prefix in prefixes
         for resource in json.loads(call("GET", prefix)[1])["resources"]
-        if "watch" in resource["verbs"]
+        if "watch" in resource["verbs"] and not resource["namespaced"]  # OpenAPI has the paths of the others
     ]
     return {f"{path}{rest}" for path in watched for rest in ("", "/{name}")}
 
 
 def test_every_endpoint_is_documented_and_none_that_is_gone(call: Caller) -> None:
     served = {*described_by_openapi(call), *health_checks(call), *plain_paths(), *openapi_documents(call)}
-    served |= watch_paths(call) | {"/api/v1"}
+    served |= group_paths(call) | watch_paths(call) | profiles(call) | {"/api/v1"}
     assert served == documented_endpoints().keys()
 
 
@@ -113,7 +124,8 @@ def test_the_methods_are_those_of_the_open_api(call: Caller) -> None:
 def test_a_documented_endpoint_takes_its_methods_and_no_others(call: Caller) -> None:
     for path, methods in documented_endpoints().items():
         # Nothing is to be deleted for good: the default roles among it open the health and discovery pages.
-        there = path.replace("{name}", "nobody") + ("?timeoutSeconds=1" if "/watch/" in path else "?dryRun=All")
+        bounded = "?timeoutSeconds=1" if "/watch/" in path else "?seconds=0.1&dryRun=All"
+        there = path.replace("{name}", "nobody").replace("{namespace}", "default") + bounded
         for method in sorted(methods):
             status, answer = call(method, there)
             assert status not in (404, 405) or '"name":"nobody"' in answer, (method, path, answer)
@@ -145,8 +157,16 @@ def reasons_in_the_code() -> set[tuple[int, str]]:
     """The code and reason of every ``failure(...)``, wherever it is called."""
     trees = [ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    named = [call for call in calls if ast.unparse(call.func) in ("failure", "errors.failure")]
+    named = [call for call in calls if is_failure(call.func)]
     return {(ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])) for call in named}
+
+
+def is_failure(function: ast.expr) -> bool:
+    """Whether it is ``failure`` or ``errors.failure``."""
+    match function:
+        case ast.Name(id="failure") | ast.Attribute(value=ast.Name(id="errors"), attr="failure"):
+            return True
+    return False
 
 
 def test_every_error_is_documented_and_none_that_is_gone() -> None:

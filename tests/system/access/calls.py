@@ -11,6 +11,9 @@ from tests.system.access.oracle import CLUSTERS_GROUP, RBAC_GROUP, Action, Call
 EXISTING = ("a", "b")
 """The objects of each kind, besides those of the server."""
 
+HERE, THERE = "default", "kube-public"
+"""The namespaces of the objects that belong to one."""
+
 EMPTY_ROLE = "holds-nothing"
 """The role of the bindings. It grants nothing, so that escalation checks play no part."""
 
@@ -33,9 +36,28 @@ def every() -> list[Call]:
             status=NO_STATUS,
             roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": EMPTY_ROLE},
         ),
+        *local(),
         *_reviews(),
         *_paths(),
         *_unknown(),
+    ]
+
+
+def local() -> list[Call]:
+    """Requests in namespaces, and of all of them."""
+    role_ref = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": EMPTY_ROLE}
+    kinds: list[tuple[str, str, dict[str, Any]]] = [
+        ("roles", "Role", {"rules": []}),
+        ("rolebindings", "RoleBinding", {"roleRef": role_ref}),
+    ]
+    return [
+        call
+        for plural, kind, more in kinds
+        for call in (
+            *_resource(RBAC_GROUP, "v1", plural, kind=kind, status=NO_STATUS, namespace=HERE, **more),
+            *_all_namespaces(RBAC_GROUP, "v1", plural),
+            *_elsewhere(RBAC_GROUP, "v1", plural),
+        )
     ]
 
 
@@ -46,12 +68,23 @@ def brief(step: int = 1) -> list[Call]:
     return [*(call for call in main if call.content_type != JSON_PATCH), *others[::6]][::step]
 
 
-def _resource(group: str, version: str, plural: str, *, kind: str, status: int, **more: Any) -> Iterator[Call]:
-    base = f"/apis/{group}/{version}"
-    all_of, old = f"{base}/{plural}", f"{base}/watch/{plural}"
+def _resource(  # noqa: PLR0913 - all but three by keyword
+    group: str, version: str, plural: str, *, kind: str, status: int, namespace: str = "", **more: Any
+) -> Iterator[Call]:
+    base, place = f"/apis/{group}/{version}", f"namespaces/{namespace}/" if namespace else ""
+    all_of, old = f"{base}/{place}{plural}", f"{base}/watch/{place}{plural}"
+    native = group == RBAC_GROUP
 
     def action(verb: str, name: str = "", subresource: str = "") -> Action:
-        return Action(verb=verb, group=group, resource=plural, name=name, subresource=subresource)
+        return Action(
+            verb=verb,
+            group=group,
+            resource=plural,
+            name=name,
+            subresource=subresource,
+            namespace=namespace,
+            namespaced=bool(namespace),
+        )
 
     def body(name: str) -> dict[str, Any]:
         return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": name}, **more}
@@ -69,7 +102,7 @@ def _resource(group: str, version: str, plural: str, *, kind: str, status: int, 
             manager = "&fieldManager=matrix&force=true" if media == APPLY_PATCH else ""
             target = f"{one}?{_DRY}{manager}"
             yield Call(method="PATCH", target=target, action=action("patch", name), body=patch, content_type=media)
-    yield Call(method="HEAD", target=f"{all_of}/a", action=action("get", "a"))
+    yield Call(method="HEAD", target=f"{all_of}/a", action=action("get", "a"), allowed=405 if native else 200)
     yield Call(method="GET", target=f"{all_of}/zz", action=action("get", "zz"), allowed=404)
     yield Call(method="GET", target=all_of, action=action("list"))
     yield Call(method="GET", target=f"{all_of}?limit=500", action=action("list"))
@@ -117,6 +150,36 @@ def _resource(group: str, version: str, plural: str, *, kind: str, status: int, 
     yield Call(method="GET", target=f"{all_of}/a/scale", action=action("get", "a", "scale"), allowed=404)
 
 
+def _all_namespaces(group: str, version: str, plural: str) -> Iterator[Call]:
+    base = f"/apis/{group}/{version}"
+
+    def action(verb: str, name: str = "") -> Action:
+        return Action(verb=verb, group=group, resource=plural, name=name, namespaced=True)
+
+    yield Call(method="GET", target=f"{base}/{plural}", action=action("list"))
+    yield Call(method="GET", target=f"{base}/{plural}?limit=500", action=action("list"))
+    yield Call(method="GET", target=f"{base}/{plural}?watch=true&{_INITIAL}", action=action("watch"))
+    yield Call(method="GET", target=f"{base}/watch/{plural}?{_INITIAL}", action=action("watch"))
+    selected = "fieldSelector=metadata.name%3Da"
+    yield Call(method="GET", target=f"{base}/{plural}?{selected}", action=action("list", "a"))
+    yield Call(method="GET", target=f"{base}/{plural}?watch=1&{_INITIAL}&{selected}", action=action("watch", "a"))
+    yield Call(method="POST", target=f"{base}/{plural}", action=action("create"), body={}, allowed=405)
+    yield Call(method="DELETE", target=f"{base}/{plural}", action=action("deletecollection"), allowed=405)
+
+
+def _elsewhere(group: str, version: str, plural: str) -> Iterator[Call]:
+    """Requests in another namespace than most."""
+    all_of = f"/apis/{group}/{version}/namespaces/{THERE}/{plural}"
+
+    def action(verb: str, name: str = "") -> Action:
+        return Action(verb=verb, group=group, resource=plural, name=name, namespace=THERE, namespaced=True)
+
+    yield Call(method="GET", target=all_of, action=action("list"))
+    yield Call(method="GET", target=f"{all_of}?watch=true&{_INITIAL}", action=action("watch"))
+    yield Call(method="GET", target=f"{all_of}/a", action=action("get", "a"))
+    yield Call(method="DELETE", target=f"{all_of}/a?{_DRY}", action=action("delete", "a"))
+
+
 _REVIEWS: dict[str, dict[str, Any]] = {
     "authorization.k8s.io": {
         "SelfSubjectAccessReview": {"resourceAttributes": {"verb": "get", "resource": "clusters"}},
@@ -137,6 +200,13 @@ def _reviews() -> Iterator[Call]:
             yield Call(method="POST", target=path, action=create, body=body, allowed=201)
             yield Call(method="GET", target=path, action=create.but("list"), allowed=405)
             yield Call(method="DELETE", target=path, action=create.but("deletecollection"), allowed=405)
+    review = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "leases", "namespace": HERE}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "LocalSubjectAccessReview", "spec": review}
+    plural = "localsubjectaccessreviews"
+    asked = Action(verb="create", group="authorization.k8s.io", resource=plural, namespace=HERE)
+    path = f"/apis/authorization.k8s.io/v1/namespaces/{HERE}/{plural}"
+    yield Call(method="POST", target=path, action=asked, body=body, allowed=201)
+    yield Call(method="GET", target=path, action=asked.but("list"), allowed=405)
 
 
 def _paths() -> Iterator[Call]:

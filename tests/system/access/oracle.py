@@ -39,6 +39,8 @@ class Action:
     subresource: str = ""
     name: str = ""
     namespace: str = ""
+    namespaced: bool = False
+    """Whether the objects of the resource belong to namespaces."""
 
     def but(self, verb: str) -> Action:
         return Action(**{**self.__dict__, "verb": verb})
@@ -46,10 +48,14 @@ class Action:
 
 @dataclass(frozen=True)
 class Grant:
-    """Rules for subjects as a binding names them: ("User", "jane"), ("ServiceAccount", "fleet:bot")."""
+    """Rules for subjects as a binding names them: ("User", "jane"), ("ServiceAccount", "fleet:bot").
+
+    With a namespace the rules hold in that namespace alone.
+    """
 
     rules: Sequence[Rule]
     subjects: Sequence[tuple[str, str]]
+    namespace: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,31 +94,60 @@ DEFAULTS = (
 def may(user: Identity, action: Action, setup: Setup) -> bool:
     if "system:masters" in user.groups or setup.mode == "AlwaysAllow":
         return True
-    return setup.mode == "RBAC" and any(_allows(rule, action) for rule in rules_of(user, setup.grants))
+    return setup.mode == "RBAC" and any(_allows(rule, action) for rule in rules_in(user, setup, action.namespace))
 
 
 def visible(user: Identity, action: Action, setup: Setup) -> set[str]:
-    """The objects in a list or watch of a user who may not list or watch all: those that rules allow to get by name."""
+    """The objects in a list or watch of a user who may not list or watch all: those that rules allow to get by name.
+
+    They are patterns: NAME, NAMESPACE/NAME, */NAME for that name in any namespace, and NAMESPACE/* for all in it.
+    """
     if not setup.filtered or setup.mode != "RBAC" or action.verb not in ("list", "watch"):
         return set()
-    if action.path or action.subresource or action.namespace:
+    if action.path or action.subresource or (action.namespace and not action.namespaced):
         return set()
+    if not action.namespaced or action.namespace:
+        place = f"{action.namespace}/" if action.namespace else ""
+        return {place + name for name in _named(rules_in(user, setup, action.namespace), action)}
+    anywhere = {f"*/{name}" for name in _named(rules_in(user, setup, ""), action)}
+    named = anywhere | {
+        f"{grant.namespace}/{name}" for grant in _local(user, setup) for name in _named(grant.rules, action)
+    }
+    whole = {f"{grant.namespace}/*" for grant in _local(user, setup) if _all_allowed(grant.rules, action)}
+    return named | whole if named else set()
+
+
+def _named(rules: Iterable[Rule], action: Action) -> set[str]:
+    """The names, or the one that is asked for, that rules allow to get."""
     named = {
         name
-        for rule in rules_of(user, setup.grants)
+        for rule in rules
         for name in rule.get("resourceNames", [])
         if name and _allows(rule, Action(verb="get", group=action.group, resource=action.resource, name=name))
     }
     return named & {action.name} if action.name else named
 
 
-def rules_of(user: Identity, grants: Iterable[Grant]) -> list[Rule]:
+def _all_allowed(rules: Iterable[Rule], action: Action) -> bool:
+    return any(_allows(rule, action) for rule in rules if not rule.get("resourceNames"))
+
+
+def _local(user: Identity, setup: Setup) -> list[Grant]:
+    return [grant for grant in setup.grants if grant.namespace and _has(user, grant)]
+
+
+def rules_in(user: Identity, setup: Setup, namespace: str) -> list[Rule]:
+    """The rules of a user in a namespace, or outside of any."""
     return [
         rule
-        for grant in (*DEFAULTS, *grants)
-        if any(_is(user, kind, name) for kind, name in grant.subjects)
+        for grant in (*DEFAULTS, *setup.grants)
+        if grant.namespace in ("", namespace) and _has(user, grant)
         for rule in grant.rules
     ]
+
+
+def _has(user: Identity, grant: Grant) -> bool:
+    return any(_is(user, kind, name) for kind, name in grant.subjects)
 
 
 def _is(user: Identity, kind: str, name: str) -> bool:
@@ -150,7 +185,7 @@ def _covers(url: str, path: str) -> bool:
 
 @dataclass(frozen=True)
 class Expected:
-    """A status, and for lists and watches the names that are shown; None: all, or no list."""
+    """A status, and for lists and watches the patterns of the names that are shown; None: all, or no list."""
 
     status: int
     names: frozenset[str] | None = None

@@ -60,6 +60,35 @@ RULES: dict[str, list[Rule]] = {
     "paths with another verb": [_paths("post put", "*")],
 }
 
+
+def _local(verbs: str, *names: str) -> Rule:
+    return _on(RBAC_GROUP, "roles rolebindings", verbs, *names)
+
+
+LOCAL_RULES: dict[str, list[Rule]] = {
+    **{label: RULES[label] for label in ("none", "all", "all resources", "all of a group", "any resource by name")},
+    "all paths": RULES["all paths"],
+    "reading": [_local("get list watch")],
+    "get only": [_local("get")],
+    "list only": [_local("list")],
+    "watch only": [_local("watch")],
+    "writing": [_local("create update patch delete deletecollection")],
+    "update without create": [_local("update patch")],
+    "all by names": [_local("*", "a")],
+    "get by names": [_local("get", "a", "zz")],
+    "get by names that are not there": [_local("get", "zz")],
+    "list and watch by names": [_local("list watch", "b")],
+    "writing by names": [_local("create update patch delete deletecollection", "a", "zz")],
+    "a name here and all there": [_on(RBAC_GROUP, "roles", "get list", "a"), _on(RBAC_GROUP, "rolebindings", "list")],
+    "a name and all": [_local("get", "b"), _local("list")],
+    "many names": [_local("get patch", f"other-{number}", "a") for number in range(12)],
+    "an empty name": [_local("get list deletecollection create", "")],
+    "the subresource only": [_on(RBAC_GROUP, "roles/status", "get update patch")],
+    "root-scoped kinds": [_clusters("*"), _on(RBAC_GROUP, "clusterroles", "*", "a")],
+    "reviews": [_on("authorization.k8s.io", "localsubjectaccessreviews", "create")],
+}
+"""Rules for rights in namespaces, and what they must not give elsewhere."""
+
 SUBJECTS: dict[str, list[tuple[str, str]]] = {
     "a user": [("User", "jane")],
     "a group": [("Group", "devs")],

@@ -20,11 +20,31 @@ from clusterregistry.apiserver.webhooks import webhook as calling
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, cluster
-from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role
+from tests.apiserver.api.rbac_objects import (
+    BINDINGS,
+    ROLES,
+    binding,
+    local_binding,
+    local_bindings,
+    local_role,
+    local_roles,
+    role,
+)
 from tests.apiserver.authn.certificates import CN, O, Party, issued, root
 from tests.remote_servers import Authority, IssuerServer, Received, RemoteServer, Reply, kubeconfig, reply
 from tests.system.access import calls, logins
-from tests.system.access.oracle import RBAC_GROUP, Action, Call, Expected, Grant, Identity, Login, Setup, expected
+from tests.system.access.oracle import (
+    RBAC_GROUP,
+    Action,
+    Call,
+    Expected,
+    Grant,
+    Identity,
+    Login,
+    Rule,
+    Setup,
+    expected,
+)
 
 DEADLINE = 30.0
 PATIENCE = 100.0
@@ -32,6 +52,8 @@ PATIENCE = 100.0
 
 HOUR = 3600.0
 POLICY = "the-policy"
+PATHS = "the-policy-on-paths"
+PLACES = (calls.HERE, calls.THERE)
 _INITIAL_END = b"k8s.io/initial-events-end"
 
 
@@ -213,7 +235,7 @@ class AccessServer:
             await answer.stream(question)
             return answer.status, _watched(question.content)
         listed = json.loads(b"".join(answer.body))
-        return answer.status, frozenset(item["metadata"]["name"] for item in listed["items"])
+        return answer.status, frozenset(_key(item["metadata"]) for item in listed["items"])
 
     def _note(
         self, label: str, login: Login, call: Call, got: tuple[int, frozenset[str] | None], due: Expected
@@ -228,9 +250,25 @@ class AccessServer:
 
 def shown_to(due: Expected, call: Call) -> frozenset[str]:
     """The names in a list or watch: of all objects, those that are selected and visible."""
-    there = EVERYTHING[call.action.resource]
-    selected = there & {call.action.name} if call.action.name else there
-    return selected if due.names is None else selected & due.names
+    action = call.action
+    selected = {
+        key
+        for key in EVERYTHING[action.resource]
+        if (not action.name or key.rpartition("/")[2] == action.name)
+        and (not action.namespace or key.startswith(f"{action.namespace}/"))
+    }
+    if due.names is None:
+        return frozenset(selected)
+    return frozenset(key for key in selected if any(_matches(key, pattern) for pattern in due.names))
+
+
+def _matches(key: str, pattern: str) -> bool:
+    """Whether a key is that of a pattern: * stands for any namespace, or for any name."""
+    return all(one in (other, "*") for one, other in zip(pattern.split("/"), key.split("/"), strict=True))
+
+
+def _key(metadata: dict[str, str]) -> str:
+    return f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
 
 
 _DEFAULT_BINDINGS = {
@@ -239,12 +277,15 @@ _DEFAULT_BINDINGS = {
 _DEFAULT_ROLES = {
     *("admin", "edit", "view"),
     *(f"system:aggregate-to-{name}" for name in ("admin", "edit", "view")),
+    "system:certificates.k8s.io:kube-apiserver-client-approver",
 }
 _OWN = {"a", "b", "imkes", POLICY}
 EVERYTHING = {
     "clusters": frozenset(calls.EXISTING),
-    "clusterroles": frozenset(_DEFAULT_BINDINGS | _DEFAULT_ROLES | _OWN | {calls.EMPTY_ROLE}),
+    "clusterroles": frozenset(_DEFAULT_BINDINGS | _DEFAULT_ROLES | _OWN | {calls.EMPTY_ROLE, PATHS}),
     "clusterrolebindings": frozenset(_DEFAULT_BINDINGS | _OWN),
+    "roles": frozenset(f"{place}/{name}" for place in PLACES for name in (*calls.EXISTING, POLICY)),
+    "rolebindings": frozenset(f"{place}/{name}" for place in PLACES for name in (*calls.EXISTING, POLICY, PATHS)),
 }
 """The names of all objects, by resource."""
 
@@ -254,7 +295,8 @@ def review_of(user: Identity, action: Action) -> Call:
     if action.path:
         spec["nonResourceAttributes"] = {"verb": action.verb, "path": action.path}
     else:
-        spec["resourceAttributes"] = {key: value for key, value in vars(action).items() if key != "path"}
+        attributes = vars(action).items()
+        spec["resourceAttributes"] = {key: value for key, value in attributes if key not in ("path", "namespaced")}
     target = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     return Call(method="POST", target=target, action=Action(verb="create"), body=body, allowed=201)
@@ -262,7 +304,7 @@ def review_of(user: Identity, action: Action) -> Call:
 
 def _watched(content: bytes) -> frozenset[str]:
     events = [json.loads(line) for line in content.splitlines()]
-    return frozenset(event["object"]["metadata"]["name"] for event in events if event["type"] == "ADDED")
+    return frozenset(_key(event["object"]["metadata"]) for event in events if event["type"] == "ADDED")
 
 
 def fill(client: Client) -> None:
@@ -272,6 +314,11 @@ def fill(client: Client) -> None:
         client.post(CLUSTERS, cluster(name)).expect(201)
         client.post(ROLES, role(name)).expect(201)
         client.post(BINDINGS, binding(name, calls.EMPTY_ROLE)).expect(201)
+    for place in PLACES:
+        for name in calls.EXISTING:
+            client.post(local_roles(place), local_role(name)).expect(201)
+            bound = local_binding(name, calls.EMPTY_ROLE, kind="ClusterRole")
+            client.post(local_bindings(place), bound).expect(201)
     client.post(ROLES, role("imkes", *logins.IMKES_RULES)).expect(201)
     client.post(BINDINGS, binding("imkes", "imkes", User="imke")).expect(201)
 
@@ -286,10 +333,31 @@ def wait_for_issuer(client: Client, externals: Externals) -> None:
 
 
 def put_policy(client: Client, grant: Grant) -> None:
-    answer = client.put(f"{ROLES}/{POLICY}", role(POLICY, *grant.rules))
-    assert answer.status in (200, 201), answer
-    bound = {**binding(POLICY, POLICY), "subjects": [_subject(kind, name) for kind, name in grant.subjects]}
-    answer = client.put(f"{BINDINGS}/{POLICY}", bound)
+    """Writes the policy, in its namespace or outside of any, and takes the one before away."""
+    subjects = [_subject(kind, name) for kind, name in grant.subjects]
+    root: list[Rule] = [] if grant.namespace else [*grant.rules]
+    _put(client, f"{ROLES}/{POLICY}", role(POLICY, *root))
+    _put(client, f"{BINDINGS}/{POLICY}", {**binding(POLICY, POLICY), "subjects": subjects})
+    for place in PLACES:
+        rules = grant.rules if place == grant.namespace else ()
+        _put_local_policy(client, place, rules, subjects)
+
+
+def _put_local_policy(client: Client, place: str, rules: Sequence[Rule], subjects: list[dict[str, str]]) -> None:
+    """Rules on paths can only be those of a ClusterRole."""
+    on_paths = [rule for rule in rules if "nonResourceURLs" in rule]
+    _put(
+        client, f"{local_roles(place)}/{POLICY}", local_role(POLICY, *(rule for rule in rules if rule not in on_paths))
+    )
+    _put(client, f"{local_bindings(place)}/{POLICY}", {**local_binding(POLICY, POLICY), "subjects": subjects})
+    if on_paths or place == PLACES[0]:
+        _put(client, f"{ROLES}/{PATHS}", role(PATHS, *on_paths))
+    bound = {**local_binding(PATHS, PATHS, kind="ClusterRole"), "subjects": subjects}
+    _put(client, f"{local_bindings(place)}/{PATHS}", bound)
+
+
+def _put(client: Client, path: str, body: dict[str, Any]) -> None:
+    answer = client.put(path, body)
     assert answer.status in (200, 201), answer
 
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -15,8 +15,18 @@ import pytest
 
 from clusterregistry.apiserver.http.response import StreamResponse, resolve
 from tests.apiserver.api.in_process import InProcess
-from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster, path_of
-from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
+from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster
+from tests.apiserver.api.rbac_objects import (
+    BINDINGS,
+    ROLES,
+    binding,
+    local_binding,
+    local_bindings,
+    local_role,
+    local_roles,
+    role,
+    rule,
+)
 from tests.system.access.oracle import Action, Call, Login
 from tests.system.access.servers import PATIENCE, ChainRequest
 
@@ -25,11 +35,16 @@ ROUNDS = 6
 WORKERS = 4
 
 
+def lease(name: str) -> dict[str, Any]:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     with InProcess(tmp_path_factory.mktemp("changing")).running() as started:
         for name in NAMES:
             started.client().post(CLUSTERS, cluster(name)).expect(201)
+            started.client().post(LEASES, lease(name)).expect(201)
         yield started
 
 
@@ -88,28 +103,79 @@ class Party:
 
 
 Step = tuple[str, str, Any]
-_READING = rule("get", "list", "watch", "patch")
-_GIVEN: Step = ("PUT", f"{BINDINGS}/shifting", binding("shifting", "shifting", User="nobody"))
-_FILLED: Step = ("PUT", f"{ROLES}/shifting", role("shifting", _READING))
-TAKEN_AWAY: dict[str, tuple[Step, Step]] = {
-    "the binding is deleted": (("DELETE", f"{BINDINGS}/shifting", None), _GIVEN),
-    "its subjects go": (("PATCH", f"{BINDINGS}/shifting", {"subjects": None}), _GIVEN),
-    "all bindings of a label are deleted": (
-        ("DELETE", f"{BINDINGS}?fieldSelector=metadata.name%3Dshifting", None),
-        _GIVEN,
-    ),
-    "the role is deleted": (("DELETE", f"{ROLES}/shifting", None), _FILLED),
-    "the role's rules go": (("PATCH", f"{ROLES}/shifting", {"rules": []}), _FILLED),
-    "the role's rules are replaced": (("PATCH", f"{ROLES}/shifting", {"rules": [rule("delete")]}), _FILLED),
-}
-"""How to remove rights, and how to grant them again."""
 
-WORK: list[Step] = [
-    ("GET", path_of(NAMES[0]), None),
-    ("GET", CLUSTERS, None),
-    ("GET", f"{CLUSTERS}?watch=1", None),
-    ("PATCH", f"{path_of(NAMES[1])}?dryRun=All", {"metadata": {"labels": {"x": "y"}}}),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Objects, and the kinds of roles and bindings that give rights on them."""
+
+    objects: str
+    listed: str
+    """The path of the lists; in a namespace it is that of all namespaces."""
+    rule: Callable[..., dict[str, Any]]
+    roles: str
+    bindings: str
+    role: Callable[..., dict[str, Any]]
+    binding: Callable[..., dict[str, Any]]
+
+    @property
+    def given(self) -> Step:
+        return "PUT", f"{self.bindings}/shifting", self.binding("shifting", "shifting", User="nobody")
+
+    @property
+    def filled(self) -> Step:
+        return "PUT", f"{self.roles}/shifting", self.role("shifting", self.rule("get", "list", "watch", "patch"))
+
+    def taken_away(self) -> dict[str, tuple[Step, Step]]:
+        """How to remove rights, and how to grant them again."""
+        role, binding = f"{self.roles}/shifting", f"{self.bindings}/shifting"
+        selected = f"{self.bindings}?fieldSelector=metadata.name%3Dshifting"
+        return {
+            "the binding is deleted": (("DELETE", binding, None), self.given),
+            "its subjects go": (("PATCH", binding, {"subjects": None}), self.given),
+            "all bindings of a name are deleted": (("DELETE", selected, None), self.given),
+            "the role is deleted": (("DELETE", role, None), self.filled),
+            "the role's rules go": (("PATCH", role, {"rules": []}), self.filled),
+            "the role's rules are replaced": (("PATCH", role, {"rules": [self.rule("delete")]}), self.filled),
+        }
+
+    def work(self) -> list[Step]:
+        return [
+            ("GET", f"{self.objects}/{NAMES[0]}", None),
+            ("GET", self.objects, None),
+            ("GET", f"{self.objects}?watch=1", None),
+            ("PATCH", f"{self.objects}/{NAMES[1]}?dryRun=All", {"metadata": {"labels": {"x": "y"}}}),
+        ]
+
+    def by_names(self, visible: frozenset[str] | None) -> Step:
+        """Makes some objects visible; None: all."""
+        if visible is None:  # a name as well: the right to list a namespace does not open the list of all
+            shown = [self.rule("get", "list"), self.rule("get", names=NAMES[:1])]
+        else:
+            shown = [self.rule("get", names=sorted(visible))] if visible else []
+        return "PUT", f"{self.roles}/shifting", self.role("shifting", *shown)
+
+
+def lease_rule(*verbs: str, names: Sequence[str] = ()) -> dict[str, Any]:
+    return rule(*verbs, resource="leases", group="coordination.k8s.io", names=names)
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+SCOPES = {
+    "root-scoped": Scope(
+        objects=CLUSTERS, listed=CLUSTERS, rule=rule, roles=ROLES, bindings=BINDINGS, role=role, binding=binding
+    ),
+    "in a namespace": Scope(
+        objects=LEASES,
+        listed="/apis/coordination.k8s.io/v1/leases",
+        rule=lease_rule,
+        roles=local_roles("default"),
+        bindings=local_bindings("default"),
+        role=local_role,
+        binding=local_binding,
+    ),
+}
+WAYS = list(SCOPES["root-scoped"].taken_away())
 
 
 @dataclass
@@ -120,19 +186,22 @@ class Change:
     since: int = 0
 
 
-@pytest.mark.parametrize("way", TAKEN_AWAY)
-def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server: InProcess, way: str) -> None:
+@pytest.mark.parametrize("scope", SCOPES.values(), ids=list(SCOPES))
+@pytest.mark.parametrize("way", WAYS)
+def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(
+    server: InProcess, way: str, scope: Scope
+) -> None:
     party, current = Party(server), Change()
     checked = {200: 0, 403: 0}
-    taken, given = TAKEN_AWAY[way]
+    (taken, given), work = scope.taken_away()[way], scope.work()
 
     async def worker(party: Party, number: int) -> None:
         due, since = current.status, current.since
-        status, _ = await party.call(*WORK[number], token="nobodytoken")
+        status, _ = await party.call(*work[number], token="nobodytoken")
         if due and current.since == since:  # nothing changed between question and answer
             checked[due] += 1
             if status != due:
-                party.wrong.append(f"{WORK[number][:2]}: {status}, expected {due}")
+                party.wrong.append(f"{work[number][:2]}: {status}, expected {due}")
 
     async def make(step: Step, *, leads_to: int) -> None:
         current.status, current.since = 0, party.tick()
@@ -146,8 +215,8 @@ def test_rights_are_gone_for_all_requests_after_the_answer_that_they_are(server:
             await make(given, leads_to=200)
 
     async def begin() -> None:
-        await party.good(*_FILLED)
-        await party.good(*_GIVEN)
+        await party.good(*scope.filled)
+        await party.good(*scope.given)
         await party.at_work(worker, change())
 
     server.start(begin()).result(PATIENCE)
@@ -164,11 +233,6 @@ class Era:
     answered: int = 0
 
 
-def _by_names(visible: frozenset[str] | None) -> Step:
-    rules = [rule("get", "list")] if visible is None else [{**rule("get"), "resourceNames": sorted(visible)}]
-    return ("PUT", f"{ROLES}/shifting", role("shifting", *(rules if visible is None or visible else [])))
-
-
 def _possible(eras: list[Era], sent: int, answered: int) -> list[frozenset[str]]:
     """Everything that may have been visible at some time between a request and its answer."""
     ends = [*(era.answered or answered for era in eras[1:]), answered]
@@ -179,8 +243,9 @@ def _possible(eras: list[Era], sent: int, answered: int) -> list[frozenset[str]]
     ]
 
 
+@pytest.mark.parametrize("scope", SCOPES.values(), ids=list(SCOPES))
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed: int) -> None:
+def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed: int, scope: Scope) -> None:
     party, chance = Party(server), random.Random(seed)
     eras = [Era(frozenset(NAMES[:3]), 0, 0)]
     full, refused, pages = 0, 0, 0
@@ -191,7 +256,8 @@ def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed:
         for _ in itertools.count():
             sent = party.tick()
             query = f"limit={number + 1}" + (f"&continue={quote(token)}" if token else "")
-            status, answer = await party.call("GET", f"{CLUSTERS}?{query}", token="nobodytoken")
+            path = scope.listed if number % 2 else scope.objects
+            status, answer = await party.call("GET", f"{path}?{query}", token="nobodytoken")
             possible = _possible(eras, sent, party.tick())
             shown = frozenset(item["metadata"]["name"] for item in answer.get("items", ()))
             if status == 403:
@@ -212,15 +278,16 @@ def test_no_page_shows_what_may_not_be_seen_at_its_time(server: InProcess, seed:
         for _ in range(ROUNDS * 5):
             some = frozenset(name for name in NAMES if chance.random() < 0.5)
             eras.append(Era(chance.choice([some, some, some, frozenset(), None]), party.tick()))
-            await party.good(*_by_names(eras[-1].visible))
+            await party.good(*scope.by_names(eras[-1].visible))
             eras[-1].answered = party.tick()
             await party.workers_answered(WORKERS)
             # What happens to objects moves the pages of those who go on at an older revision.
-            await party.good("PATCH", path_of(chance.choice(NAMES)), {"metadata": {"labels": {"at": str(party.now)}}})
+            changed = {"metadata": {"labels": {"at": str(party.now)}}}
+            await party.good("PATCH", f"{scope.objects}/{chance.choice(NAMES)}", changed)
 
     async def begin() -> None:
-        await party.good(*_by_names(eras[0].visible))
-        await party.good(*_GIVEN)
+        await party.good(*scope.by_names(eras[0].visible))
+        await party.good(*scope.given)
         await party.at_work(worker, change())
 
     server.start(begin()).result(PATIENCE)

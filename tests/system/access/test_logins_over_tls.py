@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,13 +35,13 @@ def program(tmp_path_factory: pytest.TempPathFactory, externals: Externals) -> I
         yield started
 
 
-def _identity(directory: Path, externals: Externals, name: str, context: ssl.SSLContext) -> None:
-    """Adds a client certificate to a context."""
+def _identity(directory: Path, externals: Externals, name: str) -> Path:
+    """The file of a client certificate and its key."""
     party = externals.certificates[name]
     path = directory / f"{name}.pem"
     key = party.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_bytes(party.pem.encode() + key)
-    context.load_cert_chain(path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +53,8 @@ def clients(
     with contextlib.ExitStack() as stack:
         found = {}
         for name in ("", *externals.certificates):
-            context = program.trust()
-            if name:
-                _identity(directory, externals, name, context)
-            found[name] = stack.enter_context(program.client(context))
+            identity = [_identity(directory, externals, name)] * 2 if name else []
+            found[name] = stack.enter_context(program.client(*identity))
         yield found
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.system.access import calls, logins
 from tests.system.access.oracle import AUTHENTICATED, UNAUTHENTICATED, Grant, Login, Setup, may
-from tests.system.access.policies import RULES, SUBJECTS
+from tests.system.access.policies import LOCAL_RULES, RULES, SUBJECTS
 from tests.system.access.servers import AccessServer, Externals, running
 
-CALLS, SOME, FEW = calls.every(), calls.brief(2), calls.brief(3)
+CALLS, SOME, FEW, LOCAL = calls.every(), calls.brief(2), calls.brief(3), calls.local()
 SHOWN = 40
 EVERYBODY = [("Group", AUTHENTICATED), ("Group", UNAUTHENTICATED)]
 ALONE = {"no credentials", "jane's token", "joe's token", "the bot's token", "certificate", "an issuer's token"}
@@ -66,6 +66,14 @@ def test_every_login_with_every_request(access: AccessServer, label: str) -> Non
     settle(access, at_least=7_000)
 
 
+@pytest.mark.parametrize("namespace", ["", calls.HERE, calls.THERE])
+def test_every_request_with_rules_that_hold_in_one_namespace(access: AccessServer, namespace: str) -> None:
+    for label, rules in LOCAL_RULES.items():
+        setup = access.grant(Grant(rules, SUBJECTS["several"], namespace))
+        access.compare(setup, users(access), [*LOCAL, *SOME], label=f"{label} in {namespace or 'all'}")
+    settle(access, at_least=15_000)
+
+
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_rule_with_every_subject(access: AccessServer, subject: str) -> None:
     for label, rules in RULES.items():
@@ -104,6 +112,17 @@ def test_reviews_of_access_answer_as_requests_are_decided(access: AccessServer) 
     for label, rules in RULES.items():
         setup = access.grant(Grant(rules, SUBJECTS["several"]))
         pairs = [(login.user, call.action) for login in users(access) if login.user is not None for call in SOME]
+        for (user, action), allowed in zip(pairs, access.reviewed(pairs), strict=True):
+            if allowed != may(user, action, setup):
+                differences.append(f"{label} | {user.name} | {action}: {allowed}")
+    assert not differences, "\n".join(differences[:SHOWN])
+
+
+def test_reviews_of_access_in_namespaces_answer_as_requests_are_decided(access: AccessServer) -> None:
+    differences = []
+    for label, rules in LOCAL_RULES.items():
+        setup = access.grant(Grant(rules, SUBJECTS["several"], calls.HERE))
+        pairs = [(login.user, call.action) for login in users(access) if login.user is not None for call in LOCAL]
         for (user, action), allowed in zip(pairs, access.reviewed(pairs), strict=True):
             if allowed != may(user, action, setup):
                 differences.append(f"{label} | {user.name} | {action}: {allowed}")

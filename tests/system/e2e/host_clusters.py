@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from clusterregistry.apimachinery import certificates
 from clusterregistry.client.kubeconfig import Context
+from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.transport import Response
 from clusterregistry.crinit.host.client import Client
 from tests.remote_servers import Authority
 from tests.system.e2e.real_programs import ETCD, ETCD_PROGRAM, HOST, HOST_PROGRAM, KUBE_APISERVER, host_program
-from tools import https
-from tools.https import Answer
+from tools import exchanges
 from tools.ports import free_ports
 from tools.processes import Process
 
@@ -133,16 +134,18 @@ class HostCluster:
         self.start()
 
     def _is_ready(self) -> bool:
-        server = https.Server(self.url, self.serving.file, ADMIN)
-        return all(server.is_ok(path) for path in ("/readyz", *_MADE_LATE))
+        return all(exchanges.is_ok(self._access(ADMIN), path) for path in ("/readyz", *_MADE_LATE))
 
     @property
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
-    def call(self, method: str, path: str, body: Any = None, *, token: str = ADMIN, **headers: str) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, *, token: str = ADMIN, **headers: str) -> Response:
         """The answer, whatever its status."""
-        return https.Server(self.url, self.serving.file, token).call(method, path, body, **headers)
+        return exchanges.send(self._access(token), method, path, body, **headers)
+
+    def _access(self, token: str) -> RestConfig:
+        return exchanges.access(self.url, ca_file=self.serving.file, token=token)
 
     def client(self, token: str) -> Client:
         """A client whose failures are exceptions, where ``call`` answers with a status."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import base64
-import ssl
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import clusterregistry
+from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.transport import Response
 from tests.system.e2e.host_clusters import REGISTRY, HostCluster
-from tools import https
-from tools.https import Answer
+from tools import exchanges
 from tools.ports import free_port
 from tools.processes import Process, wait_for
 
 NAMESPACE, SERVICE = "clusterregistry", "registry"
 GROUP = "clusterregistry.k8s.io"
-API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.{GROUP}"
+PRIORITIES = {"v1beta1": 20, "v1alpha1": 15}
 CLUSTERS = f"/apis/{GROUP}/v1alpha1/clusters"
 _SOURCES = Path(clusterregistry.__file__).parent.parent
+_API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -47,7 +49,7 @@ class Registry:
         try:
             self.process.wait_until(self.is_ready)
             self.register()
-            wait_for(self.is_available, lambda: f"{self.api_service()}\n{self.process.logged()[-4000:]}")
+            wait_for(self.is_available, lambda: f"{self.api_services()}\n{self.process.logged()[-4000:]}")
         except BaseException:
             self.process.end()
             raise
@@ -77,51 +79,53 @@ class Registry:
         )
 
     def register(self) -> None:
-        """The service and the APIService by which kube-apiserver finds the registry."""
+        """The service and the APIServices by which kube-apiserver finds the registry."""
         self.host.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         # Endpoints must not be on loopback, a name may be.
         self.host.create(
             f"/api/v1/namespaces/{NAMESPACE}/services",
             {"metadata": {"name": SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}},
         )
-        self.host.create(
-            "/apis/apiregistration.k8s.io/v1/apiservices",
-            {
-                "metadata": {"name": f"v1alpha1.{GROUP}"},
-                "spec": {
-                    "group": GROUP,
-                    "version": "v1alpha1",
-                    "groupPriorityMinimum": 1000,
-                    "versionPriority": 10,
-                    "service": {"namespace": NAMESPACE, "name": SERVICE, "port": self.port},
-                    "caBundle": base64.b64encode((self.data / "ca.crt").read_bytes()).decode(),
+        for version, priority in PRIORITIES.items():
+            self.host.create(
+                _API_SERVICES,
+                {
+                    "metadata": {"name": f"{version}.{GROUP}"},
+                    "spec": {
+                        "group": GROUP,
+                        "version": version,
+                        "groupPriorityMinimum": 1000,
+                        "versionPriority": priority,
+                        "service": {"namespace": NAMESPACE, "name": SERVICE, "port": self.port},
+                        "caBundle": base64.b64encode((self.data / "ca.crt").read_bytes()).decode(),
+                    },
                 },
-            },
-        )
+            )
 
-    def api_service(self) -> Any:
-        return self.host.call("GET", API_SERVICE).body
+    def api_services(self) -> list[Any]:
+        paths = [f"{_API_SERVICES}/{version}.{GROUP}" for version in PRIORITIES]
+        return [exchanges.decoded(self.host.call("GET", path)) for path in paths]
 
     def is_available(self) -> bool:
-        """Whether kube-apiserver says so, and serves what is behind."""
-        conditions = self.api_service().get("status", {}).get("conditions", [])
-        if not any(each["type"] == "Available" and each["status"] == "True" for each in conditions):
-            return False
-        return self.host.call("GET", CLUSTERS).status == 200
+        """Whether kube-apiserver says so of every version, and serves what is behind."""
+        for found in self.api_services():
+            conditions = found.get("status", {}).get("conditions", [])
+            if not any(each["type"] == "Available" and each["status"] == "True" for each in conditions):
+                return False
+        paths = [f"/apis/{GROUP}/{version}/clusters" for version in PRIORITIES]
+        return all(self.host.call("GET", path).status == 200 for path in paths)
 
     def is_ready(self) -> bool:
-        try:
-            return self.call("/readyz").status == 200
-        except OSError:
-            return False
+        return exchanges.is_ok(self._access(), "/readyz")
 
-    def call(self, path: str, *, token: str = "", client: tuple[Path, Path] | None = None, **headers: str) -> Answer:
+    def call(self, path: str, *, token: str = "", client: Sequence[Path] = (), **headers: str) -> Response:
         """The answer of the registry itself, without kube-apiserver in front of it."""
-        trust = ssl.create_default_context(cafile=self.data / "ca.crt")
-        trust.check_hostname = False
-        if client:
-            trust.load_cert_chain(*client)
-        return https.Server(f"https://127.0.0.1:{self.port}", trust, token).call("GET", path, **headers)
+        return exchanges.send(self._access(token=token, identity=client), "GET", path, **headers)
+
+    def _access(self, **credentials: Any) -> RestConfig:
+        name = f"{SERVICE}.{NAMESPACE}.svc"
+        url, ca_file = f"https://127.0.0.1:{self.port}", self.data / "ca.crt"
+        return exchanges.access(url, ca_file=ca_file, tls_server_name=name, **credentials)
 
 
 def _role(kind: str, name: str) -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusterregistry.client.errors import DisconnectedError, TLSError
 from tests.remote_servers import Authority
 from tests.system.e2e.host_clusters import ADMIN, CONFIGMAP, JANE, NOBODY, PROXY_NAME, HostCluster
 from tests.system.e2e.registries import CLUSTERS, Registry
+from tools.exchanges import decoded
 from tools.processes import wait_for
 
 pytestmark = pytest.mark.e2e
@@ -34,8 +35,8 @@ def as_a_proxy(registry: Registry, authority: Authority) -> Any:
     """The body of the answer to a front proxy with a certificate of this authority; None without a connection."""
     try:
         client = authority.client(PROXY_NAME)
-        return registry.call(CLUSTERS, client=client, x_remote_user="root", x_remote_group="system:masters").body
-    except (ssl.SSLError, ConnectionError):
+        return decoded(registry.call(CLUSTERS, client=client, x_remote_user="root", x_remote_group="system:masters"))
+    except (TLSError, DisconnectedError):
         return None
 
 
@@ -46,7 +47,7 @@ def test_the_authority_of_front_proxies_is_exchanged_without_a_restart(changing:
     host.use_proxy_authority(later)
     host.restart()  # which makes it add the new authority to the configmap
     wait_for(changing.is_available, changing.process.logged)
-    wait_for(lambda: as_a_proxy(changing, later) == host.call("GET", CLUSTERS).body)
+    wait_for(lambda: as_a_proxy(changing, later) == decoded(host.call("GET", CLUSTERS)))
     host.call("DELETE", CONFIGMAP)  # which makes it write a configmap without the former authority
     wait_for(lambda: as_a_proxy(changing, former) is None, changing.process.logged)
     wait_for(changing.is_available, changing.process.logged)
@@ -64,13 +65,13 @@ def test_a_registry_outlives_its_host_cluster(changing: Registry) -> None:
     assert changing.call(CLUSTERS, token=JANE).status == 403
     # What was not cannot be decided now, which is no fault of the user.
     unknown = changing.call(CLUSTERS, token=NOBODY)
-    assert (unknown.status, unknown.body["reason"]) == (503, "ServiceUnavailable")
-    assert "the host cluster cannot be reached" in unknown.body["message"]
+    assert (unknown.status, decoded(unknown)["reason"]) == (503, "ServiceUnavailable")
+    assert "the host cluster cannot be reached" in decoded(unknown)["message"]
     undecided = changing.call(f"{CLUSTERS}/a", token=JANE)
     assert undecided.status == 503
-    assert 'whether User "jane" may get resource "clusters"' in undecided.body["message"]
+    assert 'whether User "jane" may get resource "clusters"' in decoded(undecided)["message"]
     wait_for(lambda: changing.call("/readyz").status == 500, changing.process.logged)
-    assert "[-]access-review failed" in changing.call("/readyz?verbose").body
+    assert "[-]access-review failed" in decoded(changing.call("/readyz?verbose"))
     assert changing.call("/livez").status == 200
 
     host.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.system.e2e.real_programs import KUBECTLS
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("registry")]
 
 CLUSTERS = "clusters.clusterregistry.k8s.io"
+BY_VERSION = {version: f"clusters.{version}.clusterregistry.k8s.io" for version in ("v1beta1", "v1alpha1")}
 
 
 @pytest.fixture(params=KUBECTLS)
@@ -57,6 +59,42 @@ def test_a_watch_goes_through_kube_apiserver(kubectl: Kubectl) -> None:
         # A kubectl that has printed the first event watches from there on.
         kubectl.must(ADMIN, "delete", "clusters", "watched")
         assert next(events)[0] == "DELETED"
+
+
+def test_clusters_are_listed_in_the_preferred_version_and_in_the_one_that_is_asked_for(kubectl: Kubectl) -> None:
+    kubectl.must(ADMIN, "apply", "-f", "-", document=cluster("both"))
+    preferred = kubectl.must(JANE, "get", "clusters")
+    assert preferred.split()[:7] == ["NAME", "STATE", "VERSION", "NODES", "SERVER", "SEEN", "AGE"]
+    assert kubectl.must(JANE, "get", BY_VERSION["v1beta1"]).split()[:7] == preferred.split()[:7]
+    asked_for = kubectl.must(JANE, "get", BY_VERSION["v1alpha1"])
+    assert asked_for.split()[:6] == ["NAME", "OK", "VERSION", "NODES", "SERVER", "AGE"]
+    for version, plural in BY_VERSION.items():
+        found = kubectl.must(JANE, "get", plural, "both", "-o", "jsonpath={.apiVersion}")
+        assert found == f"clusterregistry.k8s.io/{version}"
+    kubectl.must(ADMIN, "delete", "clusters", "both")
+
+
+def test_a_change_is_seen_by_the_watches_of_both_versions(newest: Kubectl) -> None:
+    newest.must(ADMIN, "create", "-f", "-", document=cluster("seen"))
+    shown = ["--watch", "--output-watch-events", "-o", "jsonpath={.type} {.object.apiVersion}{'\\n'}"]
+    with ExitStack() as stack:
+        watches = {
+            version: stack.enter_context(newest.lines(JANE, "get", plural, "seen", *shown))
+            for version, plural in BY_VERSION.items()
+        }
+        for version, lines in watches.items():
+            assert next(lines) == f"ADDED clusterregistry.k8s.io/{version}"
+        newest.must(ADMIN, "label", BY_VERSION["v1alpha1"], "seen", "stage=test")
+        newest.must(ADMIN, "delete", "clusters", "seen")
+        for version, lines in watches.items():
+            assert next(lines) == f"MODIFIED clusterregistry.k8s.io/{version}"
+            assert next(lines) == f"DELETED clusterregistry.k8s.io/{version}"
+
+
+def test_each_version_is_explained_as_it_is(kubectl: Kubectl) -> None:
+    assert "region" in kubectl.must(ADMIN, "explain", "clusters.spec.location")
+    version = "--api-version=clusterregistry.k8s.io/v1alpha1"
+    assert "location" not in kubectl.must(ADMIN, "explain", "clusters.spec", version)
 
 
 @pytest.mark.skew("explain")

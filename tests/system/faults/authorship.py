@@ -1,7 +1,8 @@
 """Which write made which change.
 
 A change of a value shows the token of its write. A deletion shows none: who was answered the uid made it. What remains
-is for deletions whose outcome is unknown; ``history`` decides on those, since it knows when they began.
+is for deletions whose outcome is unknown; ``history`` decides on those, since it knows when they began. The server
+itself makes changes too, to end a namespace (``lifecycles``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tests.system.faults.faults import Fault, Violation
-from tests.system.faults.records import Action, Change, Intent, Kind, Operation, Result, State, Value
+from tests.system.faults.lifecycles import Lifecycles
+from tests.system.faults.records import (
+    ENDING,
+    NAMESPACES,
+    Action,
+    Change,
+    Intent,
+    Kind,
+    Operation,
+    Result,
+    State,
+    Value,
+    is_in,
+)
 from tests.system.faults.timeline import Timeline
 
 
@@ -19,7 +33,9 @@ class Authorship:
     def __init__(self, timeline: Timeline, operations: Sequence[Operation]) -> None:
         self.violations: list[Violation] = []
         self.unexplained_deletions: list[Change] = []
-        self._timeline = timeline
+        self.by_server = 0
+        """Changes that the server made by itself, as far as no answer says otherwise."""
+        self._timeline, self._lifecycles = timeline, Lifecycles(timeline)
         self._changes: dict[int, Change] = {}
         self._assigned: list[tuple[Operation, Change]] = []
         self._uids: set[str] = {state.uid for key in timeline.keys if (state := timeline.state(key, timeline.start))}
@@ -47,10 +63,16 @@ class Authorship:
     def _explain(self, change: Change) -> None:
         before = self._timeline.before(change)
         self._check_life(change, before)
-        if change.kind is Kind.DELETED:
+        if is_in(change.key, NAMESPACES) and self._lifecycles.is_by_server(change):
+            self.by_server += 1
+            return
+        if change.kind is Kind.DELETED or _is_mark(change):
             author = self._deletes.get(change.uid)
             if author is None or author.intent.key != change.key:
-                self.unexplained_deletions.append(change)
+                if self._lifecycles.is_by_server(change):
+                    self.by_server += 1
+                else:
+                    self.unexplained_deletions.append(change)
                 return
         else:
             author = self._by_token.get(_token(change, before))
@@ -93,6 +115,11 @@ class Authorship:
         self.violations.append(Violation(fault, text))
 
 
+def _is_mark(change: Change) -> bool:
+    """Whether a namespace is being deleted from here on; what the server makes of it later is not asked for."""
+    return is_in(change.key, NAMESPACES) and change.value.status == ENDING
+
+
 def _token(change: Change, before: State) -> str:
     """The token of the write that makes a change: the one that is new, and else of a write that was made again."""
     old = before.value if before else Value("")
@@ -113,6 +140,8 @@ def _made(intent: Intent, before: Value | None) -> tuple[Kind, Value] | None:
     """What a write makes of a value; None: nothing."""
     match intent.action:
         case Action.CREATE:
+            return Kind.ADDED, Value(intent.token)
+        case Action.UPDATE if before is None and intent.creates_by_update:
             return Kind.ADDED, Value(intent.token)
         case Action.APPLY if before is None:
             return Kind.ADDED, Value("", applied=intent.token)

@@ -18,6 +18,9 @@ from typing import Any
 from tests.system.faults import registry_api
 from tests.system.faults.connections import PATIENCE, Connection, LostError, Target, UnreachableError
 from tests.system.faults.records import (
+    ENDING,
+    LEASES,
+    NAMESPACES,
     Action,
     Intent,
     Operation,
@@ -28,10 +31,15 @@ from tests.system.faults.records import (
     Version,
     WatchRecord,
 )
+from tests.system.faults.resources import resource_of
 
 RETRY_SECONDS = 0.02
 WATCH_SECONDS = range(3, 11)
 IDLE_SECONDS = 4.0
+SETTLED = 5
+"""Leases in a new namespace that nobody but the server deletes."""
+LIFE_SECONDS, LOOK_SECONDS = (0.1, 1.0), 0.05
+"""How long a namespace lives that comes and goes, and the time between two looks at one that is to go."""
 ELSEWHERE = 0.25
 """How many writes are followed by a read from another replica."""
 
@@ -155,6 +163,8 @@ class Writer:
     def _intent(self, key: str) -> Intent:
         known = self._known.get(key)
         weights = UNKNOWN_KEY if known is None else KNOWN_KEY
+        if not resource_of(key).status:
+            weights = {action: weight for action, weight in weights.items() if action is not Action.STATUS}
         action = self._rng.choices(list(weights), weights=list(weights.values()))[0]
         return Intent(
             action=action,
@@ -184,11 +194,18 @@ class Writer:
             self._known[intent.key] = outcome.version
 
 
+def collections_of(keys: Sequence[str]) -> list[str]:
+    """What can be listed and watched of keys: each resource, all namespaces of it, and each of its namespaces."""
+    within = {key.rpartition("/")[0] for key in keys}
+    return sorted(within | {collection.partition("/")[0] for collection in within})
+
+
 class Reader:
     """Looks at keys and at all of them, as of now, or not older than something, or however old."""
 
     def __init__(self, client: Client, *, keys: Sequence[str], rng: random.Random) -> None:
         self._client, self._keys, self._rng = client, keys, rng
+        self._collections = collections_of(keys)
         self._newest = 0
 
     async def work(self, stopping: asyncio.Event) -> None:
@@ -200,8 +217,65 @@ class Reader:
         expected = self._rng.choice((None, None, 0, self._newest))
         if self._rng.random() < 0.2:
             selection, limit = self._rng.choice(list(Selection)), self._rng.choice((0, 3))
-            return Intent(action=Action.LIST, expected=expected, selection=selection, limit=limit)
+            return Intent(
+                action=Action.LIST,
+                collection=self._rng.choice(self._collections),
+                expected=expected,
+                selection=selection,
+                limit=limit,
+            )
         return Intent(action=Action.GET, key=self._rng.choice(self._keys), expected=expected)
+
+
+class Lifecycle:
+    """Deletes a namespace and creates it again, over and over, with Leases that are left for the server to delete."""
+
+    def __init__(self, client: Client, *, key: str, rng: random.Random) -> None:
+        self._client, self._key, self._rng = client, key, rng
+        self._content = f"{LEASES}/{key.removeprefix(f'{NAMESPACES}/')}"
+        self._count = 0
+
+    async def work(self, stopping: asyncio.Event) -> None:
+        while not stopping.is_set():
+            await asyncio.sleep(self._rng.uniform(*LIFE_SECONDS))
+            await self._remove(stopping)
+            await self.create(stopping)
+
+    async def create(self, stopping: asyncio.Event) -> None:
+        """Until it is there: one that is being deleted has to go first."""
+        while not stopping.is_set():
+            self._count += 1
+            token = f"{self._client.name}-{self._count}"
+            outcome = await self._client.perform(Intent(action=Action.CREATE, key=self._key, token=token))
+            if outcome.result in (Result.OK, Result.EXISTS):
+                await self._settle()
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _settle(self) -> None:
+        for number in range(SETTLED):
+            key = f"{self._content}/settled-{number}"
+            token = f"{self._client.name}-{self._count}-{number}"
+            await self._client.perform(Intent(action=Action.CREATE, key=key, token=token))
+
+    async def end(self) -> None:
+        """Deletes it, and returns when it is gone, and all that was in it."""
+        await self._remove(asyncio.Event())
+        while True:
+            listed = await self._client.perform_until_ok(Intent(action=Action.LIST, collection=self._content))
+            if not listed.items:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _remove(self, stopping: asyncio.Event) -> None:
+        """Asks for it whenever it is not being deleted, until it is gone."""
+        while not stopping.is_set():
+            there = await self._client.perform(Intent(action=Action.GET, key=self._key))
+            if there.result is Result.ABSENT:
+                return
+            if there.version is not None and there.version.value.status != ENDING:
+                await self._client.perform(Intent(action=Action.DELETE, key=self._key))
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 class Watcher:
@@ -235,7 +309,9 @@ class Watcher:
 
     async def _watch(self, connection: Connection) -> None:
         seconds = self._rng.choice(WATCH_SECONDS)
-        path = registry_api.watch_path(since=self.last, seconds=seconds, selection=self.record.selection)
+        path = registry_api.watch_path(
+            since=self.last, seconds=seconds, selection=self.record.selection, collection=self.record.collection
+        )
         async with aclosing(connection.lines(path, idle=seconds + IDLE_SECONDS)) as lines:
             status = int(await anext(lines))
             async for line in lines:

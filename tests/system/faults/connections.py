@@ -1,7 +1,8 @@
 """HTTP/1.1 over TLS, as little of it as the workload needs, with an error for each stage of a request.
 
 Nothing is ever sent twice, and no redirect is followed: a request that got no answer may have taken effect, and only
-the caller can say what that means.
+the caller can say what that means. Not ``clusterregistry.client``: it connects as part of a request, and the check of a
+history needs the time at which a request is sent on a connection that is open.
 """
 
 from __future__ import annotations

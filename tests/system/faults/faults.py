@@ -16,6 +16,8 @@ class Fault(enum.StrEnum):
     WRONG_ANSWER = "a write was answered with something else than it made"
     LOST_UPDATE = "a write was made on another version than it was based on"
     RESURRECTED = "a deleted object came back"
+    SURVIVED = "an object outlived its namespace"
+    LET_IN = "an object was created in a namespace that was known to be deleted"
     STALE_READ = "a read showed what was no longer so"
     WRONG_REFUSAL = "a request was refused for a reason that did not hold"
     REVISION_WENT_BACK = "a revision is not above those seen before the write began"

@@ -28,7 +28,22 @@ from typing import NamedTuple
 
 from tests.system.faults.authorship import Authorship
 from tests.system.faults.faults import Fault, Violation
-from tests.system.faults.records import READS, Action, Change, Operation, Result, Sight, State, WatchRecord
+from tests.system.faults.lifecycles import Lifecycles, is_active
+from tests.system.faults.records import (
+    NAMESPACES,
+    READS,
+    Action,
+    Change,
+    Kind,
+    Operation,
+    Result,
+    Sight,
+    State,
+    Version,
+    WatchRecord,
+    is_in,
+    namespace_of,
+)
 from tests.system.faults.timeline import Predicate, Timeline
 
 BUG = 500
@@ -36,11 +51,20 @@ BUG = 500
 
 
 def check_operations(
-    timeline: Timeline, operations: Sequence[Operation], *, watches: Sequence[WatchRecord] = ()
+    timeline: Timeline,
+    operations: Sequence[Operation],
+    *,
+    watches: Sequence[WatchRecord] = (),
+    authorship: Authorship | None = None,
+    one_server: bool = False,
 ) -> list[Violation]:
-    """All that is wrong with the operations, given what happened; what watchers saw is known from then on."""
-    authorship = Authorship(timeline, operations)
-    walk = _Walk(timeline, authorship)
+    """All that is wrong with the operations, given what happened; what watchers saw is known from then on.
+
+    ``one_server``: there are no replicas, which may let objects into a namespace for as long as they have not seen that
+    it is being deleted.
+    """
+    authorship = authorship or Authorship(timeline, operations)
+    walk = _Walk(timeline, authorship, one_server=one_server)
     for moment in sorted(_moments(operations, watches), key=_in_order):
         walk.pass_by(moment)
     return authorship.violations + walk.violations + walk.unexplained_deletions()
@@ -69,8 +93,9 @@ def _in_order(moment: _Moment) -> tuple[float, bool]:
 class _Walk:
     """A walk through time, with the highest position that any client can know."""
 
-    def __init__(self, timeline: Timeline, authorship: Authorship) -> None:
+    def __init__(self, timeline: Timeline, authorship: Authorship, *, one_server: bool) -> None:
         self.violations: list[Violation] = []
+        self._lifecycles, self._one_server = Lifecycles(timeline), one_server
         self._timeline, self._authorship = timeline, authorship
         self._floor = timeline.start
         self._unwritten = _Unwritten(authorship)
@@ -105,7 +130,7 @@ class _Walk:
             self._add(Fault.TROUBLE, f"{operation}: {operation.outcome.text}")
         change = self._authorship.change_of(operation)
         if change is not None:
-            return self._placed_write(operation, change.revision)
+            return self._placed_write(operation, change)
         if operation.outcome.result is Result.UNKNOWN:
             self._open_deletes.note(operation, self._floor)
             return None
@@ -113,7 +138,10 @@ class _Walk:
             return self._placed_list(operation)
         return self._placed_state(operation)
 
-    def _placed_write(self, operation: Operation, revision: int) -> int:
+    def _placed_write(self, operation: Operation, change: Change) -> int:
+        revision = change.revision
+        if self._one_server and change.kind is Kind.ADDED and not self._lifecycles.admits(change, since=self._floor):
+            self._add(Fault.LET_IN, f"{operation} made {change.key} at revision {revision}, known was {self._floor}")
         if revision <= self._floor:
             self._add(
                 Fault.REVISION_WENT_BACK, f"{operation} got revision {revision} when {self._floor} was known already"
@@ -128,7 +156,7 @@ class _Walk:
             self._add(Fault.STALE_READ, f"{operation} is of revision {outcome.revision}, when {bound} was known")
         for key in {*self._timeline.keys, *outcome.items}:
             there, shown = self._timeline.state(key, outcome.revision), outcome.items.get(key)
-            if there is not None and not operation.intent.selection.has(there.value):
+            if there is not None and not _selects(operation, key, there):
                 there = None
             if there != shown:
                 text = f"{operation} of revision {outcome.revision} shows {key} as {shown}, where it was {there}"
@@ -141,14 +169,14 @@ class _Walk:
             return None
         bound, shown = self._bound(operation), operation.outcome.version
         since = max(bound, shown.revision) if shown else bound  # it cannot have been so before
-        position = self._timeline.first(operation.intent.key, since=since, where=where)
+        position = self._timeline.first(_concerned(operation), since=since, where=where)
         if position is not None and position < self._unwritten.since(operation.answered):
             return position
         self._blame(operation, bound, is_early=position is not None and operation.acknowledged)
         return None
 
     def _blame(self, operation: Operation, bound: int, *, is_early: bool) -> None:
-        key, shown = operation.intent.key, operation.outcome.version
+        key, shown = _concerned(operation), operation.outcome.version
         if operation.intent.action is not Action.GET:
             fault = Fault.WRONG_REFUSAL
         else:
@@ -212,18 +240,33 @@ class _Unwritten:
         return self._lowest[count - 1] if count else math.inf
 
 
+def _selects(operation: Operation, key: str, version: Version) -> bool:
+    """Whether a list is to show a version of a key."""
+    return is_in(key, operation.intent.collection) and operation.intent.selection.has(version.value)
+
+
+def _concerned(operation: Operation) -> str:
+    """The key that an answer is about: that of the namespace, if it is the reason of a refusal."""
+    is_about_namespace = operation.outcome.result in (Result.HOMELESS, Result.SHUT_OUT)
+    return namespace_of(operation.intent.key) if is_about_namespace else operation.intent.key
+
+
 def _demand(operation: Operation) -> Predicate | None:
-    """What the answer says about the key; None: nothing."""
+    """What the answer says about the key that it concerns; None: nothing."""
     version, intent = operation.outcome.version, operation.intent
     match operation.outcome.result:
         case Result.OK if intent.action is Action.GET:
             return lambda state: state == version
         case Result.EXISTS:
             return lambda state: state is not None
-        case Result.ABSENT:
+        case Result.ABSENT | Result.HOMELESS:
             return lambda state: state is None
+        case Result.SHUT_OUT:
+            return lambda state: state is not None and not is_active(state)
         case Result.CONFLICT if intent.expected is not None or intent.uid:
             return lambda state: not intent.allows(state)
+        case Result.CONFLICT if is_in(intent.key, NAMESPACES):  # a second deletion
+            return lambda state: state is not None and not is_active(state)
     return None
 
 

@@ -12,6 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+LEASES, NAMESPACES = "leases", "namespaces"
+ENDING = "Terminating"
+"""The status of a namespace that is being deleted."""
+
+
+def is_in(key: str, collection: str) -> bool:
+    """Whether a collection has a key: directly, or in a namespace. The collection "" has the keys without a slash."""
+    return key.rpartition("/")[0] == collection or key.startswith(f"{collection}/")
+
+
+def namespace_of(key: str) -> str:
+    """The key of the namespace that a key is in; "" for those in none."""
+    resource, _, rest = key.partition("/")
+    namespace, slash, _ = rest.partition("/")
+    return f"{NAMESPACES}/{namespace}" if resource and slash else ""
+
 
 class Value(NamedTuple):
     """What the workload keeps in an object: the token of its last whole write, and those of other writes since.
@@ -63,11 +79,13 @@ class Action(enum.StrEnum):
 
     CREATE = "create"
     UPDATE = "update"
+    """Of a Lease that is not there: creates it, also when it names a revision, as in kube-apiserver."""
     PATCH = "patch"
     APPLY = "apply"
     """Creates what is not there; alone among the writes it is never refused."""
     STATUS = "status"
     DELETE = "delete"
+    """Of a namespace: marks it. The server deletes all that is in it, and then the namespace itself."""
     GET = "get"
     LIST = "list"
 
@@ -100,13 +118,19 @@ class Intent:
     expected: int | None = None
     uid: str = ""
     selection: Selection = Selection.ALL
+    collection: str = ""
+    """Of a list."""
     limit: int = 0
     """A list comes in pages of so many; 0: in one piece. It is one operation nevertheless, and of one revision."""
+
+    @property
+    def creates_by_update(self) -> bool:
+        return self.action is Action.UPDATE and is_in(self.key, LEASES)
 
     def allows(self, state: State) -> bool:
         """Whether a write may be made on this: on what it names, if it names anything."""
         if state is None:
-            return self.expected is None and not self.uid
+            return self.creates_by_update or (self.expected is None and not self.uid)
         return self.expected in (None, state.revision) and self.uid in ("", state.uid)
 
 
@@ -120,6 +144,10 @@ class Result(enum.StrEnum):
     """Refused: the key is not there."""
     CONFLICT = "conflict"
     """Refused: the key is not at the expected revision."""
+    HOMELESS = "homeless"
+    """Refused: the namespace is not there."""
+    SHUT_OUT = "shut out"
+    """Refused: the namespace is being deleted."""
     REFUSED = "refused"
     """Not done, for reasons that say nothing about the key."""
     UNKNOWN = "unknown"
@@ -165,6 +193,7 @@ class Operation:
     def __str__(self) -> str:
         intent = self.intent
         parts = [f"{self.client}: {intent.action}", intent.key, intent.token]
+        parts += [f"in {intent.collection}"] if intent.collection else []
         parts += [f"of {intent.selection}"] if intent.selection else []
         parts += [f"in pages of {intent.limit}"] if intent.limit else []
         parts += [] if intent.expected is None else [f"on revision {intent.expected}"]
@@ -188,10 +217,16 @@ class WatchRecord:
     name: str
     start: int
     selection: Selection = Selection.ALL
+    collection: str = ""
     sights: list[Sight] = field(default_factory=list)
     connections: int = 0
     troubles: list[str] = field(default_factory=list)
     """Answers that a watch which resumes in time must not get, such as 410."""
+
+    @property
+    def is_of_everything(self) -> bool:
+        """Whether it is of all objects of a resource."""
+        return self.selection is Selection.ALL and "/" not in self.collection
 
 
 @dataclass(slots=True, kw_only=True)

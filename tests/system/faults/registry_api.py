@@ -1,7 +1,7 @@
 """The check's terms in the registry's: intents as requests, answers as outcomes, watch events as changes.
 
-An object keeps the token of its last whole write as its cloud provider, those of a patch and of an apply as labels,
-and that of a write of its status as the version in there.
+An object keeps the tokens of a patch and of an apply as labels. Where it keeps that of its last whole write, and that
+of a write of its status, depends on its resource.
 """
 
 from __future__ import annotations
@@ -11,18 +11,29 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from tests.apiserver.api.objects import APPLY_PATCH, CLUSTERS, MERGE_PATCH, cluster, path_of
+from tests.apiserver.api.objects import APPLY_PATCH, MERGE_PATCH
 from tests.system.faults.connections import Answer
-from tests.system.faults.records import Action, Change, Intent, Kind, Outcome, Result, Selection, Value, Version
+from tests.system.faults.records import Action, Change, Intent, Kind, Outcome, Result, Selection, namespace_of
+from tests.system.faults.resources import (
+    APPLIED,
+    PATCHED,
+    collection_path,
+    object_path,
+    put,
+    resource_of,
+    resource_of_collection,
+    resource_of_kind,
+)
 
-PATCHED, APPLIED = "patched", "applied"
 MANAGER = "applier"
 JSON = "application/json"
 
-OK, CREATED, NOT_FOUND, CONFLICT, TOO_MANY, FIRST_OF_SERVER = 200, 201, 404, 409, 429, 500
+OK, CREATED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FIRST_OF_SERVER = 200, 201, 403, 404, 409, 429, 500
 
 CONDITIONAL = frozenset({Action.UPDATE, Action.PATCH, Action.STATUS, Action.DELETE})
 """What may be refused for the version that it is based on."""
+CREATING = frozenset({Action.CREATE, Action.APPLY})
+"""What makes an object that is not there, whatever its resource."""
 
 
 class Request(NamedTuple):
@@ -34,21 +45,23 @@ class Request(NamedTuple):
 
 def request_of(intent: Intent, *, more: str = "") -> Request:
     """``more`` is what the page before said of a list."""
+    if intent.action is Action.LIST:
+        return Request("GET", _with_query(collection_path(intent.collection), _list_query(intent, more=more)))
     expected = {} if intent.expected is None else {"resourceVersion": str(intent.expected)}
-    path = path_of(intent.key)
+    path, resource = object_path(intent.key), resource_of(intent.key)
     match intent.action:
         case Action.CREATE:
-            return Request("POST", CLUSTERS, _encoded(cluster(intent.key, intent.token)), JSON)
+            return Request("POST", path.rpartition("/")[0], _encoded(resource.make(intent.key, intent.token)), JSON)
         case Action.UPDATE:
-            return Request("PUT", path, _encoded(cluster(intent.key, intent.token, **expected)), JSON)
+            return Request("PUT", path, _encoded(resource.make(intent.key, intent.token, **expected)), JSON)
         case Action.PATCH:
             patch = {"metadata": {"labels": {PATCHED: intent.token}, **expected}}
             return Request("PATCH", path, _encoded(patch), MERGE_PATCH)
         case Action.APPLY:
-            applied = cluster(intent.key, None, labels={APPLIED: intent.token})
+            applied = resource.make(intent.key, None, labels={APPLIED: intent.token})
             return Request("PATCH", f"{path}?fieldManager={MANAGER}&force=true", _encoded(applied), APPLY_PATCH)
         case Action.STATUS:
-            observed = {"metadata": expected, "status": {"version": {"kubernetes": intent.token}}}
+            observed = put({"metadata": expected}, resource.status, intent.token)
             return Request("PATCH", f"{path}/status", _encoded(observed), MERGE_PATCH)
         case Action.DELETE:
             conditions = {**expected, **({"uid": intent.uid} if intent.uid else {})}
@@ -56,8 +69,6 @@ def request_of(intent: Intent, *, more: str = "") -> Request:
             return Request("DELETE", path, _encoded(options), JSON)
         case Action.GET:
             return Request("GET", _with_query(path, expected))
-        case Action.LIST:
-            return Request("GET", _with_query(CLUSTERS, _list_query(intent, more=more)))
 
 
 def outcome_of(intent: Intent, answer: Answer) -> Outcome:
@@ -66,33 +77,22 @@ def outcome_of(intent: Intent, answer: Answer) -> Outcome:
         body = json.loads(answer.body)
         if answer.status in (OK, CREATED):
             return _success(intent, body)
-        result = _refusal(intent, answer.status, str(body.get("reason")))
+        result = _refusal(intent, answer.status, body)
     except (ValueError, KeyError, TypeError, AttributeError):
         result = Result.UNEXPECTED
     return Outcome(result=result, status=answer.status, text=_text(answer))
 
 
-def watch_path(*, since: int, seconds: int, selection: Selection) -> str:
+def watch_path(*, since: int, seconds: int, selection: Selection, collection: str) -> str:
     query = {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
     query.update({"labelSelector": str(selection)} if selection else {})
-    return f"{CLUSTERS}?{urlencode(query)}"
-
-
-def version_of(obj: dict[str, Any]) -> Version:
-    metadata = obj["metadata"]
-    labels = metadata.get("labels", {})
-    value = Value(
-        whole=obj.get("spec", {}).get("cloudProvider", {}).get("name", ""),
-        patch=labels.get(PATCHED),
-        applied=labels.get(APPLIED),
-        status=obj.get("status", {}).get("version", {}).get("kubernetes"),
-    )
-    return Version(int(metadata["resourceVersion"]), metadata["uid"], value)
+    return f"{collection_path(collection)}?{urlencode(query)}"
 
 
 def change_of(event: dict[str, Any]) -> Change:
-    revision, uid, value = version_of(event["object"])
-    return Change(revision, Kind(event["type"]), event["object"]["metadata"]["name"], uid, value)
+    resource = resource_of_kind(event["object"]["kind"])
+    revision, uid, value = resource.version_of(event["object"])
+    return Change(revision, Kind(event["type"]), resource.key_of(event["object"]), uid, value)
 
 
 def joined(pages: Outcome, page: Outcome) -> Outcome:
@@ -116,28 +116,43 @@ def _list_query(intent: Intent, *, more: str) -> dict[str, str]:
 
 
 def _success(intent: Intent, body: dict[str, Any]) -> Outcome:
-    if intent.action is Action.DELETE:
-        return Outcome(result=Result.OK, uid=body["details"]["uid"])
     if intent.action is Action.LIST:
-        items = {item["metadata"]["name"]: version_of(item) for item in body["items"]}
+        resource = resource_of_collection(intent.collection)
+        items = {resource.key_of(item): resource.version_of(item) for item in body["items"]}
         revision, more = int(body["metadata"]["resourceVersion"]), body["metadata"].get("continue", "")
         return Outcome(result=Result.OK, revision=revision, items=items, more=more)
-    version = version_of(body)
+    if intent.action is Action.DELETE and body["kind"] == "Status":
+        return Outcome(result=Result.OK, uid=body["details"]["uid"])
+    resource = resource_of(intent.key)
+    if (shown := resource.key_of(body)) != intent.key:
+        raise ValueError(f"an answer about {shown}")
+    version = resource.version_of(body)
     return Outcome(result=Result.OK, revision=version.revision, uid=version.uid, version=version)
 
 
-def _refusal(intent: Intent, status: int, reason: str) -> Result:
+def _refusal(intent: Intent, status: int, body: dict[str, Any]) -> Result:
     if status >= FIRST_OF_SERVER:
         return Result.UNKNOWN
     if status == TOO_MANY:
         return Result.REFUSED
-    if status == NOT_FOUND and intent.action not in (Action.CREATE, Action.APPLY, Action.LIST):
+    creates = intent.action in CREATING or intent.creates_by_update
+    if namespace_of(intent.key) and creates and status in (FORBIDDEN, NOT_FOUND):
+        return _closed_door(intent, status, body)
+    if status == NOT_FOUND and intent.action not in (*CREATING, Action.LIST):
         return Result.ABSENT
-    if status == CONFLICT and intent.action is Action.CREATE and reason == "AlreadyExists":
+    if status == CONFLICT and intent.action is Action.CREATE and body.get("reason") == "AlreadyExists":
         return Result.EXISTS
     if status == CONFLICT and intent.action in CONDITIONAL:
         return Result.CONFLICT
     return Result.UNEXPECTED
+
+
+def _closed_door(intent: Intent, status: int, body: dict[str, Any]) -> Result:
+    """A refusal for the state of the namespace, which it must name."""
+    details, namespace = body["details"], namespace_of(intent.key).rpartition("/")[2]
+    if status == NOT_FOUND:
+        return Result.HOMELESS if (details["kind"], details["name"]) == ("namespaces", namespace) else Result.UNEXPECTED
+    return Result.SHUT_OUT if details["causes"][0]["reason"] == "NamespaceTerminating" else Result.UNEXPECTED
 
 
 def _text(answer: Answer) -> str:

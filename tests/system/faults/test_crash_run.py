@@ -21,3 +21,7 @@ async def test_a_server_that_is_killed_again_and_again_keeps_its_word(tmp_path: 
     assert verdict.acknowledged > 10 * ROUNDS
     assert verdict.unknown > ROUNDS
     assert verdict.connections > 2 * ROUNDS
+    # Namespaced objects had their part, and some crashes came when a namespace was being deleted.
+    assert verdict.in_namespaces > 5 * ROUNDS
+    assert verdict.removed_namespaces > 2
+    assert verdict.by_server > verdict.removed_namespaces

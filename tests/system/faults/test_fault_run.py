@@ -57,6 +57,8 @@ def test_answers_stay_linearizable_while_replicas_and_members_fail(struck: Struc
     # Enough happened for that to mean something, at each end of the store and through each kind of request.
     assert struck.verdict.acknowledged > 50
     assert struck.verdict.connections > len(struck.record.watches)
+    assert struck.verdict.in_namespaces > 20
+    assert struck.verdict.removed_namespaces > 0
     assert any("replica" in kind for kind in struck.strikes)
     assert any("leader" in kind or "follower" in kind for kind in struck.strikes)
     assert struck.strikes["wrote a foreign value"] > 0
@@ -164,7 +166,7 @@ def test_an_object_that_a_list_of_a_selection_leaves_out_is_found(record: Record
     assert Fault.STALE_READ in faults(exchange(record, listed, replace(listed.outcome, items=items)))
 
 
-WATCHERS = ["watcher-0", "selective-watcher-0", "late-watcher"]
+WATCHERS = ["watcher-0", "selective-watcher-0", "late-watcher", "watcher-0 of leases/red"]
 
 
 @pytest.mark.parametrize("name", WATCHERS)

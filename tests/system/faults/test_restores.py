@@ -15,9 +15,11 @@ import pytest
 from tests.apiserver.api.objects import CLUSTERS, names
 from tests.apiserver.storage.etcd_servers import NEEDS_RESTORE
 from tests.system.faults.connections import Connection, LostError, Target, UnreachableError
+from tests.system.faults.records import LEASES
+from tests.system.faults.resources import collection_path
 from tests.system.faults.sites import Site
 from tests.system.faults.verdict import check
-from tests.system.faults.workload import Workload
+from tests.system.faults.workload import LASTING, PASSING, Workload
 
 SECONDS = 4.0
 IN_TIME = 60.0
@@ -44,7 +46,8 @@ async def work(site: Site, *, seed: int) -> None:
     """A moment of reads, writes and watches, all of which must fit together."""
     connection = await Connection.open(site.targets()[0])
     # What the watchers of an earlier workload waited for would be there already.
-    assert (await connection.exchange("DELETE", CLUSTERS)).status == 200
+    for path in (CLUSTERS, *(collection_path(f"{LEASES}/{namespace}") for namespace in (PASSING, *LASTING))):
+        assert (await connection.exchange("DELETE", path)).status == 200
     connection.close()
     workload = Workload(site.targets(), seed=seed)
     async with workload.running():

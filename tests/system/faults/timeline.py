@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from tests.system.faults.records import Change, Kind, Selection, State, Version
+from tests.system.faults.records import Change, Kind, Selection, State, Version, is_in
 
 Predicate = Callable[[State], bool]
 
@@ -51,11 +51,12 @@ class Timeline:
         """The key right before one of its changes."""
         return self.state(change.key, change.revision - 1)
 
-    def seen_through(self, selection: Selection) -> list[Change]:
+    def seen_through(self, selection: Selection, collection: str = "") -> list[Change]:
         """The events of a watch of a selection: what enters it is added, what leaves it is deleted."""
+        changes = [change for change in self.changes if is_in(change.key, collection)]
         if selection is Selection.ALL:
-            return self.changes
-        seen = (_seen_through(selection, change, self.before(change)) for change in self.changes)
+            return changes
+        seen = (_seen_through(selection, change, self.before(change)) for change in changes)
         return [change for change in seen if change is not None]
 
     def superseding(self, key: str, revision: int) -> Change | None:

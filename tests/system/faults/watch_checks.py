@@ -1,8 +1,8 @@
 """Checks of watches: every change comes once, in the order of revisions, and is the same in all of them.
 
-The changes of all watches of everything together are the history. A change that none of them has is found
-elsewhere: as an acknowledged write that is lost, as a read of an unknown version, or as a revision that nothing
-explains. The events of a watch of a selection follow from the history.
+The changes of all watches of everything, of each resource, together are the history. A change that none of them has is
+found elsewhere: as an acknowledged write that is lost, as a read of an unknown version, or as a revision that nothing
+explains. The events of a watch of a selection, or of a namespace, follow from the history.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.system.faults.faults import Fault, Violation
-from tests.system.faults.records import Change, Selection, Sight, WatchRecord
+from tests.system.faults.records import Change, Sight, WatchRecord, is_in
 
 
 def merged(watches: Iterable[WatchRecord]) -> tuple[list[Change], list[Violation]]:
@@ -18,7 +18,7 @@ def merged(watches: Iterable[WatchRecord]) -> tuple[list[Change], list[Violation
     seen: dict[int, tuple[Change, str]] = {}
     violations = []
     for watch in watches:
-        if watch.selection is not Selection.ALL:
+        if not watch.is_of_everything:
             continue
         for sight in watch.sights:
             if sight.change is None:
@@ -55,11 +55,13 @@ def check_numbering(changes: Sequence[Change], *, start: int) -> list[Violation]
 
 
 def _check_content(watch: WatchRecord, changes: Sequence[Change]) -> list[Violation]:
-    """For a watch of a selection; those of everything are compared with each other."""
-    if watch.selection is Selection.ALL:
-        return []
+    """For a watch of a selection or of a namespace; those of everything are compared with each other."""
     right = {change.revision: change for change in changes}
-    wrong = [change for _, _, change in watch.sights if change is not None and change != right.get(change.revision)]
+    seen = [change for _, _, change in watch.sights if change is not None]
+    if watch.is_of_everything:
+        wrong = [change for change in seen if not is_in(change.key, watch.collection)]
+    else:
+        wrong = [change for change in seen if change != right.get(change.revision)]
     return [
         Violation(
             Fault.DISAGREEMENT, f"{watch.name} had {_shown(change)}, right is {_shown(right.get(change.revision))}"

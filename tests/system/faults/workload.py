@@ -1,5 +1,8 @@
 """The load: eight writers, some readers and some watchers at a time, for as long as something else goes on.
 
+They work on clusters, and on Leases that have the same names in each of three namespaces. One of these is deleted and
+created again all the time, with whatever is in it.
+
 Given the addresses of one or more replicas. All choices come from a seed; how they fall together in time does not.
 """
 
@@ -8,16 +11,32 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tests.system.faults.clients import Client, Reader, Watcher, Writer
+from tests.system.faults.clients import Client, Lifecycle, Reader, Watcher, Writer, collections_of
 from tests.system.faults.connections import PATIENCE, Target
-from tests.system.faults.records import Action, Intent, Operation, Record, Selection, Version, WatchRecord
+from tests.system.faults.records import (
+    LEASES,
+    NAMESPACES,
+    Action,
+    Intent,
+    Operation,
+    Record,
+    Selection,
+    Version,
+    WatchRecord,
+    is_in,
+)
+from tests.system.faults.resources import RESOURCES
 
-KEYS = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel")
+NAMES = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel")
+PASSING = "amber"
+LASTING = ("green", "red")
+KEYS = NAMES + tuple(f"{LEASES}/{namespace}/{name}" for namespace in (PASSING, *LASTING) for name in NAMES[:3])
+COLLECTIONS = (*collections_of(KEYS), NAMESPACES)
 SENTINEL = "sentinel"
 CATCH_UP_SECONDS = 60.0
 REREAD_REVISIONS = 50_000
@@ -37,8 +56,9 @@ class Size:
     writers: int = 8
     readers: int = 2
     watchers: int = 2
-    """Of everything."""
+    """Of all clusters. There is one more of each other collection."""
     selective_watchers: int = 1
+    """Of clusters, and of Leases in all namespaces."""
 
 
 class Workload:
@@ -82,8 +102,8 @@ class Workload:
 
     async def checkpoint(self) -> None:
         """Lists everything, for the check to compare with what was known, and waits for all watchers to have it."""
-        listed = await self._in_time(self._observer.perform_until_ok(Intent(action=Action.LIST)), "a list")
-        await self._watchers_reach((listed.items or {}).values())
+        _, listed = await self._in_time(self._list(), "a list")
+        await self._watchers_reach(listed)
 
     @property
     def operations(self) -> int:
@@ -112,16 +132,33 @@ class Workload:
         )
 
     async def _look_around(self) -> None:
-        listed = await self._observer.perform_until_ok(Intent(action=Action.LIST))
-        self._start, self._initial = listed.revision, dict(listed.items or {})
+        settler = Client("settler", self._targets, operations=[], patience=self._patience)  # before the record begins
+        for namespace in (PASSING, *LASTING):
+            await self._lifecycle(settler, namespace).create(asyncio.Event())
+        settler.close()
+        self._start, self._initial = await self._list()
+
+    async def _list(self) -> tuple[int, dict[str, Version]]:
+        """All objects of all resources, and the revision that all of them are at least of."""
+        revision, listed = 0, dict[str, Version]()
+        for resource in RESOURCES:
+            intent = Intent(action=Action.LIST, collection=resource.collection)
+            outcome = await self._observer.perform_until_ok(intent)
+            revision = max(revision, outcome.revision)
+            listed.update(outcome.items or {})
+        return revision, listed
 
     def _begin_watches(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        of_all = [WatchRecord(name=f"watcher-{n}", start=self._start) for n in range(self._size.watchers)]
-        of_some = [
-            WatchRecord(name=f"selective-watcher-{n}", start=self._start, selection=Selection.PATCHED)
-            for n in range(self._size.selective_watchers)
-        ]
-        return [self._begin_watch(group, record) for record in (*of_all, *of_some)]
+        start, records = self._start, list[WatchRecord]()
+        for collection in COLLECTIONS:
+            for number in range(1 if collection else self._size.watchers):
+                name = _watcher("watcher", number, collection)
+                records.append(WatchRecord(name=name, start=start, collection=collection))
+        for collection in ("", LEASES):
+            for number in range(self._size.selective_watchers):
+                name, some = _watcher("selective-watcher", number, collection), Selection.PATCHED
+                records.append(WatchRecord(name=name, start=start, selection=some, collection=collection))
+        return [self._begin_watch(group, record) for record in records]
 
     def _begin_watch(self, group: asyncio.TaskGroup, record: WatchRecord) -> asyncio.Task[None]:
         shifted, rng = self._shifted(len(self._watchers)), self._rng(record.name)
@@ -131,7 +168,7 @@ class Workload:
 
     def _begin_work(self, group: asyncio.TaskGroup, stopping: asyncio.Event) -> list[asyncio.Task[None]]:
         known = dict(self._initial)
-        workers: list[Writer | Reader] = []
+        workers: list[Writer | Reader | Lifecycle] = [self._lifecycle(self._client("lifecycle"), PASSING)]
         for number in range(self._size.writers):
             name = f"writer-{number}"
             client, elsewhere = self._client(name, shift=number), self._client(f"{name} elsewhere", shift=number + 1)
@@ -142,25 +179,37 @@ class Workload:
         return [group.create_task(worker.work(stopping)) for worker in workers]
 
     async def _finish(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Makes one last change that every watcher must get, and has one more watcher read the past again."""
+        """Makes last changes that every watcher must get, and has more watchers read the past again."""
         await self.checkpoint()
-        last = await self._in_time(self._last_change(), "a create and a patch")
-        self._end = last.revision
-        late = WatchRecord(name="late-watcher", start=max(self._start, self._end - REREAD_REVISIONS))
-        task = self._begin_watch(group, late)
-        await self._watchers_reach([last])
-        return [task]
+        passing = self._lifecycle(self._client("last-lifecycle"), PASSING)
+        await self._in_time(passing.end(), "the end of a namespace")
+        await self._in_time(passing.create(asyncio.Event()), "a create of a namespace")
+        last: dict[str, Version] = {}
+        for collection in COLLECTIONS:
+            if collection != LEASES:  # its namespaces have one each
+                key, version = await self._in_time(self._last_change(collection), "a create and a patch")
+                last[key] = version
+        self._end = min(version.revision for version in last.values())
+        late = max(self._start, self._end - REREAD_REVISIONS)
+        records = [
+            WatchRecord(name=_watcher("late-watcher", None, each), start=late, collection=each) for each in COLLECTIONS
+        ]
+        tasks = [self._begin_watch(group, record) for record in records]
+        await self._watchers_reach(last)
+        return tasks
 
-    async def _last_change(self) -> Version:
+    async def _last_change(self, collection: str) -> tuple[str, Version]:
         """A patch of a new object, which enters every selection; each attempt has a name and a token of its own."""
         attempt = 0
         while True:
             attempt += 1
             name = f"{SENTINEL}-{attempt}"
-            await self._observer.perform(Intent(action=Action.CREATE, key=name, token=name))
-            outcome = await self._observer.perform(Intent(action=Action.PATCH, key=name, token=f"{name}-patched"))
+            key = f"{collection}/{name}" if collection else name
+            token = f"{key.replace('/', '.')}-{self._seed}"
+            await self._observer.perform(Intent(action=Action.CREATE, key=key, token=token))
+            outcome = await self._observer.perform(Intent(action=Action.PATCH, key=key, token=f"{token}-patched"))
             if outcome.version:
-                return outcome.version
+                return key, outcome.version
 
     async def _in_time(self, work: Awaitable[T], what: str) -> T:
         try:
@@ -171,14 +220,18 @@ class Workload:
             self._troubles.append(trouble)
             raise StalledError(trouble) from error
 
-    async def _watchers_reach(self, versions: Iterable[Version]) -> None:
-        """Waits until all watchers got those of their selections.
+    async def _watchers_reach(self, versions: Mapping[str, Version]) -> None:
+        """Waits until all watchers got those of their collections and selections.
 
-        Revisions without such a cluster, such as that of the list itself, have no event for them.
+        Revisions without such an object, such as that of the list itself, have no event for them.
         """
-        known = list(versions)
         for watcher in self._watchers:
-            concerned = (version.revision for version in known if watcher.record.selection.has(version.value))
+            selection, collection = watcher.record.selection, watcher.record.collection
+            concerned = (
+                version.revision
+                for key, version in versions.items()
+                if is_in(key, collection) and selection.has(version.value)
+            )
             await self._watcher_reaches(watcher, max(concerned, default=0))
 
     async def _watcher_reaches(self, watcher: Watcher, revision: int) -> None:
@@ -194,6 +247,9 @@ class Workload:
                 async with asyncio.timeout(CATCH_UP_SECONDS):
                     await watcher.reach(revision)
 
+    def _lifecycle(self, client: Client, namespace: str) -> Lifecycle:
+        return Lifecycle(client, key=f"{NAMESPACES}/{namespace}", rng=self._rng(f"{client.name} {namespace}"))
+
     def _client(self, name: str, *, shift: int = 0) -> Client:
         client = Client(name, self._shifted(shift), operations=self._operations, patience=self._patience)
         self._clients.append(client)
@@ -206,3 +262,9 @@ class Workload:
 
     def _rng(self, name: str) -> random.Random:
         return random.Random(f"{self._seed} {name}")
+
+
+def _watcher(name: str, number: int | None, collection: str) -> str:
+    """The name of a watcher: those of clusters have no addition."""
+    numbered = name if number is None else f"{name}-{number}"
+    return f"{numbered} of {collection}" if collection else numbered

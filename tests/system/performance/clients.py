@@ -1,4 +1,7 @@
-"""A client that sends each request in one piece, so that a server reads all of them alike."""
+"""A client that sends each request in one piece, so that a server reads all of them alike.
+
+Not ``clusterregistry.client``: what is counted is the server in this process, and how many pieces it reads counts.
+"""
 
 from __future__ import annotations
 

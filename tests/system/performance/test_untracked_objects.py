@@ -23,7 +23,7 @@ KV = KeyValue("/registry/clusters/a", b"{}", 1)
         KV,
         Event(KV.key, 1, KV, None),
         Memo(0, 2, {"env": "prod"}),
-        Row(0, 2, version="v1", cells=b"", time=0, behind=b"", size=2),
+        Row(0, 2, cells=b"", time=0, behind=b"", size=2),
         Attributes(User("jane"), "get", is_resource_request=True),
     ],
     ids=lambda kept: type(kept).__name__,
