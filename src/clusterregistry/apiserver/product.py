@@ -5,7 +5,7 @@ The library serves the native kinds (ClusterRole, ClusterRoleBinding, reviews) f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,11 @@ from clusterregistry.apiserver.options.groups import Options
 from clusterregistry.cli.options.field import OptionSet
 
 if TYPE_CHECKING:
+    from clusterregistry.apiserver.controllers.garbage_collector import WriterOf
+    from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
     from clusterregistry.apiserver.registry.resource import Resource
+    from clusterregistry.apiserver.registry.store import Store
 
 FindCredential = Callable[[str], str]
 """Says what kind of credential a text holds; empty for none."""
@@ -22,6 +25,21 @@ FindCredential = Callable[[str], str]
 
 def _find_nothing() -> FindCredential:
     return lambda _text: ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What a product builds its controllers upon: the stores of the server, and how the server itself writes."""
+
+    options: CompletedOptions
+    stores: Mapping[str, Store]
+    """By qualified name, such as ``widgets.example.com``: every resource, served or not."""
+    writer_of: WriterOf
+    """Makes the writer of a store and a subresource (empty: the object itself)."""
+
+
+def _no_controllers(_opened: Opened) -> Sequence[Controller]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +57,8 @@ class Product:
     """A kubectl command that an administrator can try, such as ``get widgets``."""
     resources: Callable[[CompletedOptions], Sequence[Resource]]
     """Makes the resources of the product."""
+    controllers: Callable[[Opened], Sequence[Controller]] = _no_controllers
+    """Makes the controllers that run beside the requests, also behind a host cluster."""
     credential_finder: Callable[[], FindCredential] = _find_nothing
     """Gives what finds credentials in texts: the audit log masks them."""
 

@@ -19,7 +19,7 @@ from clusterregistry.apiserver.authn import union as authenticators
 from clusterregistry.apiserver.authn.token_file import Reloads, TokenFile
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.client_ca import ClientAuthorities, client_authorities
-from clusterregistry.apiserver.controllers.run import run_server_controllers
+from clusterregistry.apiserver.controllers.run import run_product_controllers, run_server_controllers
 from clusterregistry.apiserver.controllers.work_queue import StoragePace
 from clusterregistry.apiserver.endpoints.request import Handler
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope, field_managers
@@ -30,7 +30,7 @@ from clusterregistry.apiserver.filters import chain
 from clusterregistry.apiserver.filters.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.health import Check, Health, ping
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.product import Product
+from clusterregistry.apiserver.product import Opened, Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.certificates import resource as signing_requests
 from clusterregistry.apiserver.registry.certificates.admission import admissions as certificate_admissions
@@ -103,6 +103,10 @@ async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Se
             await stack.enter_async_context(_run_rbac_controllers(policy, served, product))
             await stack.enter_async_context(_run_controllers(served))
             await stack.enter_async_context(_run_signer(options, served))
+        opened = Opened(
+            options=options, stores={one.resource.qualified_name: one.store for one in served}, writer_of=_writer_of
+        )
+        await stack.enter_async_context(run_product_controllers(product.controllers(opened)))
         auth = await build_auth(options, policy, now=now, stack=stack)
         parts = _Parts(
             options=options,
@@ -145,12 +149,12 @@ def _run_rbac_controllers(
 
 def _run_controllers(served: list[ResourceStorage]) -> contextlib.AbstractAsyncContextManager[None]:
     """Collects garbage, keeps the lifecycle of namespaces, and removes what has expired."""
+    return run_server_controllers([one.store for one in served], writer_of=_writer_of)
 
-    def writer_of(store: Store, subresource: str) -> ServerWriter:
-        field_manager = field_managers(store.resource, store.resource.stored_as, now=now)[subresource]
-        return ServerWriter(store=store, field_manager=field_manager, subresource=subresource)
 
-    return run_server_controllers([one.store for one in served], writer_of=writer_of)
+def _writer_of(store: Store, subresource: str) -> ServerWriter:
+    field_manager = field_managers(store.resource, store.resource.stored_as, now=now)[subresource]
+    return ServerWriter(store=store, field_manager=field_manager, subresource=subresource)
 
 
 def _run_signer(

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.controllers.garbage_collector import GarbageCollector, WriterOf
@@ -19,6 +19,17 @@ from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.tasks import cancel_and_wait
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Controller(Protocol):
+    """Brings what is stored into the state that its kind promises. It runs in every replica, and all may act."""
+
+    async def run(self) -> None:
+        """Works until it is cancelled. After an exception it is called again."""
+
+    def close(self) -> None:
+        """Ends its subscriptions. Idempotent."""
+
 
 _START_DELAY = 0.5
 """Seconds until the controllers begin: a start does not wait until they have read everything."""
@@ -60,6 +71,17 @@ async def run_server_controllers(stores: Sequence[Store], *, writer_of: WriterOf
                 stack.callback(retention.close)
                 work.append(retention.run)
         tasks = [asyncio.create_task(_keep_running(each)) for each in work]
+        stack.push_async_callback(cancel_and_wait, tasks)
+        yield
+
+
+@asynccontextmanager
+async def run_product_controllers(controllers: Sequence[Controller]) -> AsyncIterator[None]:
+    """Runs the controllers that a product brings within the block, and closes them at its end."""
+    async with AsyncExitStack() as stack:
+        for controller in controllers:
+            stack.callback(controller.close)
+        tasks = [asyncio.create_task(_keep_running(each.run)) for each in controllers]
         stack.push_async_callback(cancel_and_wait, tasks)
         yield
 
