@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,6 +19,21 @@ Trace = Callable[[FrameType, str, Any], Any]
 
 _OURS = __file__.rpartition("/")[0]
 """Where what does the measuring is: that does not count."""
+
+_is_background: ContextVar[bool] = ContextVar("is_background", default=False)
+
+
+@contextmanager
+def background() -> Iterator[None]:
+    """What is started meanwhile does not count, nor what that starts: tasks, callbacks and timers inherit it.
+
+    A server has work of its own, such as that of its controllers, and when it is done is a matter of time.
+    """
+    token = _is_background.set(True)
+    try:
+        yield
+    finally:
+        _is_background.reset(token)
 
 
 class Operations:
@@ -59,6 +75,7 @@ class Tracer:
 
     def _functions(self) -> tuple[Trace, Trace]:
         """What the interpreter calls. Closures: they are called for every single bytecode."""
+        is_background = _is_background.get
 
         def count_opcode(frame: FrameType, event: str, _: Any) -> Trace:
             if event == "opcode" and self._counting:
@@ -66,7 +83,7 @@ class Tracer:
             return count_opcode
 
         def trace(frame: FrameType, _: str, __: Any) -> Trace | None:
-            if frame.f_code.co_filename.startswith(_OURS):
+            if frame.f_code.co_filename.startswith(_OURS) or is_background():
                 return None
             frame.f_trace_lines, frame.f_trace_opcodes = False, True
             if self._counting:
@@ -76,7 +93,8 @@ class Tracer:
             return count_opcode
 
         def profile(frame: FrameType, event: str, _: Any) -> None:
-            if event == "c_call" and self._counting and not frame.f_code.co_filename.startswith(_OURS):
+            is_ours = frame.f_code.co_filename.startswith(_OURS)
+            if event == "c_call" and self._counting and not (is_ours or is_background()):
                 self._counts[frame.f_code] += 1
 
         return trace, profile

@@ -27,7 +27,7 @@ from tests.apiserver.http.http_servers import contexts
 from tests.product import load
 from tests.system.performance.clients import PATIENCE, RawClient
 from tests.system.performance.objects import full_cluster, name_of
-from tests.system.performance.operations import Operations, Tracer
+from tests.system.performance.operations import Operations, Tracer, background
 from tests.system.performance.operations import stop as stop_tracing
 
 _TURNS = 20
@@ -53,7 +53,7 @@ class CountedServer:
         return counted
 
     def least(self, work: Callable[[], object], *, times: int = 4) -> Operations:
-        """What it takes if nothing else happens by chance: the server has other things to do now and then."""
+        """What it takes if nothing happens by chance, such as a request that arrives in two pieces."""
         return min((self.counted(work) for _ in range(times)), key=lambda counted: counted.total)
 
     def call(self, function: Callable[[], Any], *, after_turns: int = 0) -> Any:
@@ -111,7 +111,10 @@ def serving(directory: Path) -> Iterator[CountedServer]:
 
 async def _serve(directory: Path, tracer: Tracer, *, ready: Future[CountedServer], stop: asyncio.Event) -> None:
     flags = ["--data-dir", str(directory), "--token-auth-file", str(directory / "tokens.csv")]
-    async with app.build(load(flags, {}), PRODUCT) as server, _listening(server) as port:
+    async with contextlib.AsyncExitStack() as stack:
+        with background():
+            server = await stack.enter_async_context(app.build(load(flags, {}), PRODUCT))
+        port = await stack.enter_async_context(_listening(server))
         ready.set_result(CountedServer(asyncio.get_running_loop(), tracer, port))
         await stop.wait()
         server.end_watches()
