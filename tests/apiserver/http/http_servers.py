@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from clusterregistry.apimachinery import certificates
 from clusterregistry.apiserver.http.request import HttpRequest
@@ -36,14 +36,17 @@ class RawClient:
     def send(self, text: str | bytes) -> None:
         self._writer.write(text.encode() if isinstance(text, str) else text)
 
-    async def flood(self, size: int) -> int:
-        """Sends so many bytes, or as many as the server reads; returns how many were left."""
+    async def flood(self, size: int, *, patience: float = PATIENCE) -> int:
+        """Sends so many bytes, or as many as the server reads; returns how many were left.
+
+        ``patience`` are seconds in which the server has to read some more.
+        """
         piece = b"x" * 65536
         while size:
             self.send(piece[:size])
             size -= min(size, len(piece))
             try:
-                async with asyncio.timeout(SOON):
+                async with asyncio.timeout(patience):
                     await self._writer.drain()
             except TimeoutError:
                 break
@@ -96,6 +99,20 @@ class Served:
     async def connect(self) -> RawClient:
         context = contexts()[1]
         return RawClient(*await asyncio.open_connection("127.0.0.1", self.port, ssl=context))
+
+    def stop_clock(self) -> None:
+        """From now on no time passes for the deadlines of connections, but by ``pass_seconds``."""
+        self.server._ticker.cancel()
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.server.expire_connections(self.server.now + seconds)
+
+    async def pass_time_until(self, happens: asyncio.Task[Any]) -> None:
+        """A second after the other passes, and the loop has its turns in between."""
+        async with asyncio.timeout(PATIENCE):
+            while not happens.done():
+                self.pass_seconds(1.0)
+                await asyncio.sleep(0.001)
 
 
 @functools.cache

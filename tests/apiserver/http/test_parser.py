@@ -15,7 +15,7 @@ MEBIBYTE = 1024 * 1024
 GET = f"GET {CLUSTERS}?limit=1 HTTP/1.1\r\nHost: registry\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\r\n".encode()
 
 
-def everything(connection: ssl.SSLSocket, *, seconds: float = 5.0) -> bytes:
+def everything(connection: ssl.SSLSocket, *, seconds: float = 60.0) -> bytes:
     """All bytes until the server closes, or the time is up."""
     connection.settimeout(seconds)
     received = b""

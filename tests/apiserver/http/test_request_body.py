@@ -11,7 +11,7 @@ from clusterregistry.apiserver.http.request import ClientGoneError
 from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, text_response
 from clusterregistry.apiserver.http.transport import ClientTransport
-from tests.apiserver.http.http_servers import PATIENCE, RawClient, body, get, path, post, serving, within
+from tests.apiserver.http.http_servers import PATIENCE, SOON, RawClient, body, get, path, post, serving, within
 
 CHUNKED = "Transfer-Encoding: chunked"
 
@@ -193,7 +193,7 @@ async def test_a_client_is_paused_while_its_body_is_not_read() -> None:
     size = 32 * 1024 * 1024
     async with serving(late) as served, await served.connect() as client:
         client.send(get("/", f"Content-Length: {size}", method="POST"))
-        left = await client.flood(size)
+        left = await client.flood(size, patience=SOON)
         assert left > size / 2
         may_read.set()
         assert await client.flood(left) == 0

@@ -14,7 +14,7 @@ import pytest
 from clusterregistry.apiserver.http import connection, listener, server
 from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, Outlet, Response, StreamResponse
-from tests.apiserver.http.http_servers import Served, contexts, get, path, serving
+from tests.apiserver.http.http_servers import PATIENCE, Served, contexts, get, path, serving
 
 MEBIBYTE = 1024 * 1024
 
@@ -50,7 +50,7 @@ async def bare(served: Served) -> socket.socket:
 async def is_ended(client: socket.socket) -> bool:
     """Whether the server ends a connection, in time."""
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(OSError):
             while await loop.sock_recv(client, 65536):
                 pass

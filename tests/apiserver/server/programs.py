@@ -21,7 +21,8 @@ from tools import exchanges
 from tools.ports import free_port
 
 READY_SECONDS = 90.0
-END_SECONDS = 8.0
+END_SECONDS = 30.0
+"""Less than a server waits for requests in progress."""
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 
 
@@ -108,7 +109,7 @@ class Program:
         return OverTLS(exchanges.access(url, ca_file=self.authority, identity=identity))
 
     def socket(
-        self, *, seconds: float = 10.0, trust: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None
+        self, *, seconds: float = 60.0, trust: ssl.SSLContext | None = None, session: ssl.SSLSession | None = None
     ) -> ssl.SSLSocket:
         """A bare TLS connection, for what no client library would send."""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=seconds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,14 +15,18 @@ from tests.apiserver.http.test_bodies import head, status_of, wait_until
 from tests.apiserver.server.programs import Program
 
 
+def wait_until_stopping(program: Program) -> None:
+    """Returns once the server has got the signal: of two that come too close, a process gets one."""
+    wait_until(lambda: "stopping: " in program.logged())
+
+
 def test_it_goes_on_while_load_balancers_look_elsewhere(tmp_path: Path) -> None:
-    with Program(tmp_path, "--shutdown-delay-duration=1s") as program, program.client() as client:
+    with Program(tmp_path, "--shutdown-delay-duration=5s") as program, program.client() as client:
         client.post(CLUSTERS, cluster("a")).expect(201)
         body = json.dumps(cluster("b")).encode()
         with program.socket() as under_way, client.watch(CLUSTERS) as watch:
             assert watch.next()["type"] == "ADDED"
             under_way.sendall(head("POST", CLUSTERS, f"Content-Length: {len(body)}") + body[:10])
-            began = time.monotonic()
             program.signal(signal.SIGTERM)
             wait_until(lambda: client.get("/readyz").status == 500)
             assert client.get("/livez").status == 200
@@ -32,7 +35,6 @@ def test_it_goes_on_while_load_balancers_look_elsewhere(tmp_path: Path) -> None:
             assert status_of(under_way) == 201
             assert watch.next()["object"]["metadata"]["name"] == "b"
             assert watch.rest() == []
-            assert time.monotonic() - began >= 0.9
         assert program.wait() == 0
     assert "Traceback" not in program.logged()
 
@@ -45,7 +47,7 @@ def test_a_request_under_way_at_the_very_end_is_finished(tmp_path: Path) -> None
             with program.client() as client:
                 client.get(CLUSTERS).expect(200)
             program.signal()
-            time.sleep(0.3)  # long enough for the server to be about to stop
+            wait_until_stopping(program)
             under_way.sendall(body[10:])
             assert status_of(under_way) == 201
         assert program.wait() == 0
@@ -62,13 +64,11 @@ def test_both_signals_end_it_well(tmp_path: Path, number: signal.Signals) -> Non
 
 
 def test_a_second_signal_does_not_wait_for_the_delay(tmp_path: Path) -> None:
-    with Program(tmp_path, "--shutdown-delay-duration=60s") as program:
+    with Program(tmp_path, "--shutdown-delay-duration=10m") as program:
         program.signal()
-        time.sleep(0.1)
+        wait_until_stopping(program)
         program.signal()
-        began = time.monotonic()
         assert program.wait() == 0
-        assert time.monotonic() - began < 10
 
 
 def test_idle_connections_do_not_hold_it_up(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_answered_client_that_says_no_goodbye_does_not_hold_it_up(tmp_path: P
         with program.client() as client:
             client.get(CLUSTERS).expect(200)
         program.signal()
-        time.sleep(0.3)  # long enough for the server to be about to stop
+        wait_until_stopping(program)
         under_way.sendall(body[10:])
         assert status_of(under_way) == 201
         assert program.wait() == 0
@@ -107,7 +107,7 @@ def test_a_second_signal_does_not_wait_for_those_under_way(tmp_path: Path) -> No
         with program.client() as client:
             client.get(CLUSTERS).expect(200)
         program.signal()
-        time.sleep(0.3)
+        wait_until_stopping(program)
         assert program.process.poll() is None
         program.signal()
         assert program.wait() == 0

@@ -96,9 +96,12 @@ class HttpServer(Generic[R]):
             self._empty.set()
 
     def _tick(self) -> None:
-        self.now = self.loop.time()
         self.date = time.strftime(_DATE, time.gmtime(time.time())).encode()
-        now = self.now
+        self.expire_connections(self.loop.time())
+        self._ticker = self.loop.call_later(_TICK_SECONDS, self._tick)
+
+    def expire_connections(self, now: float) -> None:
+        """Ends the connections whose deadlines have passed at ``now``, in loop time."""
+        self.now = now
         for connection in [one for one in self._connections if one.deadline < now or one.write_deadline < now]:
             connection.expire()
-        self._ticker = self.loop.call_later(_TICK_SECONDS, self._tick)
