@@ -46,7 +46,7 @@ class Raw:
         self.program = program
         self.trust = program.trust()
 
-    def send(self, data: bytes, *, seconds: float = 20.0) -> Reply:
+    def send(self, data: bytes, *, seconds: float = 60.0) -> Reply:
         """Sends bytes as they are and reads to the end; an early close is no error."""
         received = []
         with self.program.socket(seconds=seconds, trust=self.trust) as connection:
@@ -65,7 +65,7 @@ class Raw:
         token: str = NOBODY,
         headers: Sequence[bytes] = (),
         body: bytes = b"",
-        seconds: float = 20.0,
+        seconds: float = 60.0,
     ) -> Reply:
         """One request with the target as it is, and the end of the connection behind it."""
         lines = [method + b" " + target + b" HTTP/1.1", b"Host: registry", b"Connection: close", *headers]
