@@ -14,8 +14,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
 
 from tests.apiserver.api.clients import ADMIN_TOKEN, PATIENCE, Client, latest_version
 from tests.apiserver.api.objects import CLUSTERS, OLD_WATCH, cluster, path_of
@@ -38,15 +38,53 @@ def trust(program: Program) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=program.data / "ca.crt")
 
 
+class Watch:
+    """A watch by the client of websockets for asyncio, one step at a time.
+
+    Not by its client for threads: two of them use one TLS connection at once, and OpenSSL loses bytes or crashes.
+    """
+
+    def __init__(self, runner: asyncio.Runner, connection: ClientConnection) -> None:
+        self._runner, self._connection = runner, connection
+
+    def next(self) -> str | bytes:
+        """The next message."""
+        return self._runner.run(asyncio.wait_for(self._connection.recv(), PATIENCE))
+
+    def ping(self) -> None:
+        """Returns once a ping is answered."""
+
+        async def answered() -> None:
+            async with asyncio.timeout(PATIENCE):
+                await (await self._connection.ping())
+
+        self._runner.run(answered())
+
+
+@contextlib.contextmanager
 def opened(
     program: Program, query: str = "", *, path: str = CLUSTERS, headers: dict[str, str] = ADMIN
-) -> ClientConnection:
+) -> Iterator[Watch]:
     url = f"wss://127.0.0.1:{program.port}{path}?watch=true&{query}"
-    return connect(url, additional_headers=headers, ssl=trust(program), open_timeout=PATIENCE, max_size=None)
+
+    async def connected() -> ClientConnection:
+        return await connect(
+            url,
+            additional_headers=headers,
+            ssl=trust(program),
+            open_timeout=PATIENCE,
+            max_size=None,
+            ping_interval=None,
+        )
+
+    with asyncio.Runner() as runner:
+        connection = runner.run(connected())
+        yield Watch(runner, connection)
+        runner.run(connection.close())
 
 
-def taken(watch: ClientConnection, count: int) -> list[tuple[str, str]]:
-    events = [json.loads(watch.recv(timeout=PATIENCE)) for _ in range(count)]
+def taken(watch: Watch, count: int) -> list[tuple[str, str]]:
+    events = [json.loads(watch.next()) for _ in range(count)]
     return [(event["type"], event["object"]["metadata"]["name"]) for event in events]
 
 
@@ -88,7 +126,7 @@ def test_each_event_is_one_message(server: Client, program: Program) -> None:
     with opened(program, f"resourceVersion={latest_version(server)}") as watch:
         made = server.post(CLUSTERS, cluster("a")).expect(201)
         assert (
-            watch.recv(timeout=PATIENCE)
+            watch.next()
             == json.dumps({"type": "ADDED", "object": made}, separators=(",", ":"), ensure_ascii=False) + "\n"
         )
         server.put(path_of("a"), cluster("a", "gce")).expect(200)
@@ -113,7 +151,7 @@ def test_a_table_has_its_columns_in_the_first_message(server: Client, program: P
     server.post(CLUSTERS, cluster("b")).expect(201)
     accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     with opened(program, headers=ADMIN | accept) as watch:
-        first, second = (json.loads(watch.recv(timeout=PATIENCE))["object"] for _ in range(2))
+        first, second = (json.loads(watch.next())["object"] for _ in range(2))
     assert [first["kind"], second["kind"]] == ["Table", "Table"]
     assert first["columnDefinitions"]
     assert second["columnDefinitions"] is None
@@ -122,7 +160,7 @@ def test_a_table_has_its_columns_in_the_first_message(server: Client, program: P
 def test_protobuf_comes_in_binary_messages(program: Program) -> None:
     accept = {"Accept": "application/vnd.kubernetes.protobuf;stream=watch"}
     with opened(program, path=ROLES, headers=ADMIN | accept) as watch:
-        message = watch.recv(timeout=PATIENCE)
+        message = watch.next()
     assert isinstance(message, bytes)
     assert message.startswith(b"\x0a\x05ADDED")  # a WatchEvent, without a length before it
 
@@ -130,15 +168,15 @@ def test_protobuf_comes_in_binary_messages(program: Program) -> None:
 def test_bookmarks_come_and_pings_are_answered(server: Client, program: Program) -> None:
     query = "sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
     with opened(program, query) as watch:
-        assert json.loads(watch.recv(timeout=PATIENCE))["type"] == "BOOKMARK"
-        assert watch.ping().wait(PATIENCE)
+        assert json.loads(watch.next())["type"] == "BOOKMARK"
+        watch.ping()
         server.post(CLUSTERS, cluster("a")).expect(201)
         assert taken(watch, 1) == [("ADDED", "a")]
 
 
 def test_a_watch_ends_after_its_time_with_a_close_frame(program: Program) -> None:
     with opened(program, "timeoutSeconds=1") as watch, pytest.raises(ConnectionClosed) as closed:
-        watch.recv(timeout=PATIENCE)
+        watch.next()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1000
 
@@ -227,7 +265,7 @@ def test_the_end_of_the_server_is_a_close_frame_and_the_audit_log_has_the_watch(
             assert 'verb="WATCH"' in client.get("/metrics").body.decode()
         program.signal()
         with pytest.raises(ConnectionClosed) as closed:
-            watch.recv(timeout=PATIENCE)
+            watch.next()
         assert program.wait() == 0
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1000

@@ -124,7 +124,8 @@ def test_one_user_fills_only_a_part_of_the_room_for_bodies(program: Program, cli
 
 def first_answers(connections: Sequence[ssl.SSLSocket], *, count: int) -> list[bytes]:
     """The answers of those that get one first; that of a connection that is broken off is empty."""
-    waiting, found, until = list(connections), [], time.monotonic() + PATIENCE
+    found: list[bytes] = []
+    waiting, until = list(connections), time.monotonic() + PATIENCE
     while len(found) < count:
         assert time.monotonic() < until, found
         for connection in waiting.copy():
