@@ -8,9 +8,10 @@ from http import HTTPStatus
 
 import pytest
 
+from clusterregistry.apiserver.http import websocket
 from clusterregistry.apiserver.http.request_body import IncomingRequest
 from clusterregistry.apiserver.http.response import Answer, Outlet, WebSocketResponse, text_response
-from clusterregistry.apiserver.http.websocket import MAX_MESSAGE, text_messages
+from clusterregistry.apiserver.http.websocket import FRAMES_PER_SECOND, MAX_FRAMES, MAX_MESSAGE, text_messages
 from clusterregistry.apiserver.registry.watcher import Batch
 from tests.apiserver.http.http_servers import PATIENCE, Gate, RawClient, Served, get, serving, within
 
@@ -195,7 +196,36 @@ async def test_the_end_of_the_stream_closes_the_connection(answers: Sequence[byt
         assert await client.everything() == b""
 
 
-async def test_pings_of_a_client_that_does_not_read_take_no_memory() -> None:
+@pytest.mark.parametrize(
+    ("first", "tiny"),
+    [(b"", frame(TEXT)), (b"", frame(PING)), (b"", frame(PONG)), (frame(0x01), frame(0x00))],
+    ids=["messages", "pings", "pongs", "fragments"],
+)
+async def test_a_client_that_sends_too_many_frames_is_disconnected(first: bytes, tiny: bytes) -> None:
+    handler = Lines()
+    async with serving(handler) as server, await switched(server) as client:
+        client.send(first + tiny * (MAX_FRAMES + 1))
+        while (found := await received(client))[0] == PONG:
+            pass
+        assert found == (CLOSE, b"\x03\xf0too many frames")
+        client.send(tiny * MAX_FRAMES)
+        assert await client.everything() == b""
+        await within(handler.left)
+
+
+async def test_frames_are_allowed_again_in_time() -> None:
+    async with serving(Lines()) as server, await switched(server) as client:
+        client.send(frame(PING, b"a") * MAX_FRAMES)
+        for _ in range(MAX_FRAMES):
+            assert await received(client) == (PONG, b"a")
+        for _ in range(3):
+            await asyncio.sleep(1.5 / FRAMES_PER_SECOND)
+            client.send(frame(PING, b"b"))
+            assert await received(client) == (PONG, b"b")
+
+
+async def test_pings_of_a_client_that_does_not_read_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "MAX_FRAMES", 1_000_000)
     handler = Lines(b"x" * 8_000_000 + b"\n")
     async with serving(handler) as server, await switched(server) as client:
         pings, limit = frame(PING, b"p" * 125) * 500, 200
