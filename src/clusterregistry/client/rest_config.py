@@ -85,6 +85,9 @@ class RestConfig:
     max_response_bytes: int = 64 << 20
     max_connections: int = 0
     """At a time; 0 is no limit, which watches need: each has a connection of its own."""
+    keepalive: float = 30.0
+    """Seconds for which an unused connection is kept; kube-apiserver and usual load balancers keep theirs for a minute
+    or more."""
 
     def __post_init__(self) -> None:
         problems = _cluster_problems(

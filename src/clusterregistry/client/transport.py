@@ -14,17 +14,19 @@ import logging
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.connector import Connection
 from yarl import URL
 
-from clusterregistry.client import credentials, errors
-from clusterregistry.client.credentials import Credential
+from clusterregistry.client import errors
+from clusterregistry.client.credentials import Credential, CredentialSource, TLSContexts
 from clusterregistry.client.rest_config import RestConfig, authorities_reader, credential_source
 
 _log = logging.getLogger(__name__)
@@ -34,9 +36,6 @@ MAX_HEADERS = 1000
 """Each warning of a server is a header field of its own."""
 
 _MAX_PIECE = 1 << 20
-KEEPALIVE_SECONDS = 30.0
-"""For which an unused connection is kept; kube-apiserver and usual load balancers keep theirs for a minute or more."""
-
 _PROBE_IDLE, _PROBE_INTERVAL, _PROBES = 30, 10, 3
 """TCP keepalive in seconds: a peer that is gone ends a silent watch after a minute, as HTTP/2 pings do in client-go."""
 
@@ -101,11 +100,25 @@ class Stream:
             return await _read(self._response, limit)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportParts:
+    """What a program with many transports shares among them, or sees of them. Each has a default."""
+
+    credentials: CredentialSource | None = field(default=None, repr=False)
+    """None: those of the configuration."""
+    tls_contexts: TLSContexts = field(default_factory=TLSContexts)
+    resolver: AbstractResolver | None = None
+    """Names to addresses; None is aiohttp's, in the threads of the event loop."""
+    inspect: Callable[[ssl.SSLObject], None] | None = None
+    """Called with the TLS session of each new connection, before a request is sent over it."""
+
+
 @dataclass(slots=True)
 class _Attempt:
     """Whether the one attempt of a request was sent."""
 
     sent: bool = False
+    inspect: Callable[[Connection], None] | None = None
 
 
 _SENT = _Attempt(sent=True)
@@ -123,6 +136,8 @@ class _SentOnce(aiohttp.ClientRequest):
         attempt = _attempt.get()
         if attempt.sent:
             raise errors.DisconnectedError("the server ended the connection before it answered")
+        if attempt.inspect is not None:
+            attempt.inspect(conn)
         attempt.sent = True
         return await super().send(conn)
 
@@ -130,23 +145,25 @@ class _SentOnce(aiohttp.ClientRequest):
 class Transport:
     """Requests to one server over kept connections. Used on one loop, and closed at the end."""
 
-    def __init__(self, config: RestConfig) -> None:
+    def __init__(self, config: RestConfig, parts: TransportParts | None = None) -> None:
         """Raises ConfigError for certificates and tokens that cannot be used."""
         self._config = config
-        self.credentials = credential_source(config)
+        self._parts = parts or TransportParts()
+        self._inspected: weakref.WeakSet[ssl.SSLObject] = weakref.WeakSet()
+        self.credentials = self._parts.credentials or credential_source(config)
         self._authorities = authorities_reader(config)
         self._tls: tuple[bytes, Credential, ssl.SSLContext] | None = None
         self._tls_problem = ""
         self._http: aiohttp.ClientSession | None = None
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        parts = urlsplit(config.server)
-        self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._query = parts.query
+        url = urlsplit(config.server)
+        self._base = f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
+        self._query = url.query
         self._headers = _common_headers(config)
 
     async def exchange(self, request: Request) -> Response:
         """A response with its whole body. Raises TransportError and ConfigError."""
-        attempt = _Attempt()
+        attempt = self._attempt()
         with _interpreted(attempt):
             credential = await self.credentials.get()
             async with asyncio.timeout(request.timeout):
@@ -162,7 +179,7 @@ class Transport:
 
         Raises TransportError and ConfigError. A stream that is not read to its end takes its connection with it.
         """
-        attempt = _Attempt()
+        attempt = self._attempt()
         with _interpreted(attempt):
             credential = await self.credentials.get()
             async with asyncio.timeout(request.timeout):
@@ -171,6 +188,16 @@ class Transport:
             yield Stream(response, credential)
         finally:
             _abandon(response)
+
+    def _attempt(self) -> _Attempt:
+        return _Attempt(inspect=self._inspect if self._parts.inspect is not None else None)
+
+    def _inspect(self, connection: Connection) -> None:
+        transport = connection.transport
+        session = transport.get_extra_info("ssl_object") if transport is not None else None
+        if session is not None and session not in self._inspected and self._parts.inspect is not None:
+            self._inspected.add(session)
+            self._parts.inspect(session)
 
     async def _send(
         self, request: Request, credential: Credential, *, attempt: _Attempt, silence: float | None
@@ -208,8 +235,9 @@ class Transport:
         if self._tls is not None and self._tls[0] == authorities and _same_identity(self._tls[1], credential):
             return self._tls[2]
         try:
-            context = credentials.tls_context(authorities=authorities, insecure=self._config.insecure_skip_tls_verify)
-            credentials.load_client_certificate(context, credential)
+            context = self._parts.tls_contexts.get(
+                authorities, credential, insecure=self._config.insecure_skip_tls_verify
+            )
         except errors.ConfigError as error:
             if self._tls is None:
                 raise
@@ -225,8 +253,10 @@ class Transport:
         if self._http is None:
             connector = aiohttp.TCPConnector(
                 limit=self._config.max_connections,
-                keepalive_timeout=KEEPALIVE_SECONDS,
+                keepalive_timeout=self._config.keepalive,
                 socket_factory=self._socket,
+                resolver=self._parts.resolver,
+                use_dns_cache=self._parts.resolver is None,
             )
             self._http = aiohttp.ClientSession(
                 connector=connector,

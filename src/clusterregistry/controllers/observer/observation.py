@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Observation:
     """What is known about one cluster after a round of probes."""
 
     at: float
-    """The end of the newest round."""
+    """The end of the newest round; also of one in which the cluster was not asked, because its breaker is open."""
     failure: Failure | None = None
     """Why the newest round learned nothing: no endpoint or credential, no connection, no answer in time, 401.
 
@@ -114,4 +114,10 @@ class Observation:
     nodes: Section[Nodes] = Section()
     kube_system_uid: Section[str] = Section()
     breaker_open_until: float = 0.0
-    """Until then the cluster is not asked; 0: the breaker is closed."""
+    """Until then the cluster is not asked; 0: the breaker is closed. ``failure`` stays that of the last real round."""
+    asked_at: float = 0.0
+    """The end of the newest round in which the cluster was asked; 0: never."""
+    failed_rounds: int = 0
+    """Rounds that failed, one after the other."""
+    more: Mapping[str, Section[Any]] = field(default_factory=dict)
+    """Sections of probes that a program has added, by the names of the probes."""
