@@ -29,7 +29,7 @@ def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Re
     """The resource ``clusters``; ``secret_lint`` says what happens to values that look like credentials.
 
     Without v1beta1 among the served versions, v1alpha1 is the API of the release before, which had no selectable
-    fields but the name.
+    fields but the name, and let clusters share a cluster ID.
     """
     return Resource(
         group=GROUP,
@@ -42,7 +42,7 @@ def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Re
         subresources={"status": Subresource(strategy=StatusStrategy(CLUSTER))},
         check_delete=check_delete,
         selectable_fields=SELECTABLE_FIELDS,
-        unique_fields={CLUSTER_ID: SELECTABLE_FIELDS[CLUSTER_ID]},
+        unique_fields={CLUSTER_ID: SELECTABLE_FIELDS[CLUSTER_ID]} if has_v1beta1 else {},
     )
 
 
