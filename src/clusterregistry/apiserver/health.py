@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apiserver.endpoints.encoding import page_not_found
@@ -15,8 +16,15 @@ _log = logging.getLogger(__name__)
 Check = Callable[[], str]
 """Returns what is wrong; empty when all is well. Must not block."""
 
-Remark = Callable[[], Sequence[str]]
-"""Returns remarks about a check that has passed, a line each."""
+
+class Remark(NamedTuple):
+    """Remarks about a check that has passed."""
+
+    lines: Callable[[], Sequence[str]]
+    """Returns the remarks, a line each."""
+    counted_as: str
+    """What they are, after their number."""
+
 
 _MOST_REMARKS = 100
 
@@ -57,7 +65,7 @@ class Health:
         wrong = check()
         if wrong:
             return text_response(f"internal server error: {endpoint} check {name} failed: {wrong}\n", status=500)
-        remarks = self._remarks[name]() if name in self._remarks else ()
+        remarks = self._remarks[name].lines() if name in self._remarks else ()
         return text_response("\n".join(["ok", *_shortened(remarks)]))
 
     def _all(self, endpoint: str, checks: Mapping[str, Check], request: Request) -> Response:
@@ -80,8 +88,9 @@ class Health:
 
     def _counted(self, name: str) -> str:
         """The number of remarks only: anyone may ask for all checks."""
-        remarks = self._remarks[name]() if name in self._remarks else ()
-        return f": {len(remarks)} set aside" if remarks else ""
+        found = self._remarks.get(name)
+        count = len(found.lines()) if found else 0
+        return f": {count} {found.counted_as}" if found and count else ""
 
 
 def _line(name: str, wrong: str, *, excluded: bool) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +22,17 @@ from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.compaction import MonotonicClock, keep_compacting
-from clusterregistry.apiserver.storage.errors import StorageUnavailable
+from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.location import DATABASE
 from clusterregistry.apiserver.storage.object_bytes import presented
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from clusterregistry.apiserver.tasks import run_in_background
+
+_REPORT_DELAY = 0.5
+"""Seconds until values are compared: a start does not wait for it."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,9 @@ async def open_resources(
     stack.push_async_callback(storage.close)
     opened = [await _open_resource(resource, storage, stack) for resource in served_resources(options, product)]
     await _start_compaction(options, storage, stack)
+    for one in opened:
+        if one.resource.unique_fields:
+            await stack.enter_async_context(run_in_background(_report_duplicates(one.store)))
     return opened
 
 
@@ -96,6 +106,15 @@ async def _open_resource(resource: Resource, storage: Storage, stack: contextlib
     broadcaster = Broadcaster(cacher, prefix)
     stack.callback(broadcaster.close)
     return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), broadcaster, structural)
+
+
+async def _report_duplicates(store: Store) -> None:
+    """Indexes the values of unique fields beside the first requests, and logs those that several objects have."""
+    await asyncio.sleep(_REPORT_DELAY)
+    try:
+        await store.unique.report()
+    except StorageError as error:
+        _log.warning("%s: values cannot be compared now: %s", store.resource.qualified_name, error)
 
 
 async def _start_compaction(options: CompletedOptions, storage: Storage, stack: contextlib.AsyncExitStack) -> None:

@@ -28,7 +28,7 @@ from clusterregistry.apiserver.endpoints.watch import WatchSettings
 from clusterregistry.apiserver.fair_queue import FairQueue
 from clusterregistry.apiserver.filters import chain
 from clusterregistry.apiserver.filters.metrics import Measures, RequestMetrics
-from clusterregistry.apiserver.health import Check, Health, ping
+from clusterregistry.apiserver.health import Check, Health, Remark, ping
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Opened, Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 STORED_OBJECTS = "stored-objects"
 """The check of readyz that never fails: the server serves the objects that it can read."""
+
+UNIQUE_FIELDS = "unique-fields"
+"""Another one: objects with the same value in a unique field are served, such as those of an earlier release."""
 
 
 @dataclass(slots=True)
@@ -194,7 +197,7 @@ class _Parts:
             scopes=scopes,
             reviews=review_scopes,
             discovery=self._discovery,
-            health=Health(self._checks(stopping), remarks={STORED_OBJECTS: self._corrupt_keys}),
+            health=Health(self._checks(stopping), remarks=self._remarks()),
             measures=self._measures(request_metrics),
             version=version_info(self.product),
             watch_settings=self._watch_settings(request_metrics),
@@ -297,7 +300,20 @@ class _Parts:
         return {
             "livez": live,
             "healthz": live | storage,
-            "readyz": {**live, **storage, STORED_OBJECTS: ping, **self.auth.checks, "shutdown": stopping.check},
+            "readyz": {
+                **live,
+                **storage,
+                STORED_OBJECTS: ping,
+                UNIQUE_FIELDS: ping,
+                **self.auth.checks,
+                "shutdown": stopping.check,
+            },
+        }
+
+    def _remarks(self) -> Mapping[str, Remark]:
+        return {
+            STORED_OBJECTS: Remark(self._corrupt_keys, "set aside"),
+            UNIQUE_FIELDS: Remark(self._duplicate_values, "not unique"),
         }
 
     def _storage_problem(self) -> str:
@@ -307,6 +323,10 @@ class _Parts:
     def _corrupt_keys(self) -> list[str]:
         """A line for each key whose object cannot be read."""
         return [f"{key}: {found.reason}" for one in self.served for key, found in one.store.corrupt.items()]
+
+    def _duplicate_values(self) -> list[str]:
+        """A line for each value of a unique field that several objects have."""
+        return [f"{one.resource.qualified_name}: {each}" for one in self.served for each in one.store.unique.duplicates]
 
 
 def _declared_admissions(resource: Resource) -> dict[str, Admission]:

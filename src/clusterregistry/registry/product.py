@@ -10,11 +10,12 @@ from clusterregistry import __version__
 from clusterregistry.api.clusterregistry import GROUP, v1beta1
 from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.options.runtime_config import is_served
-from clusterregistry.apiserver.product import FindCredential, Product
+from clusterregistry.apiserver.product import FindCredential, Opened, Product
 from clusterregistry.cli.options.field import option
-from clusterregistry.cli.options.value_types import choice
+from clusterregistry.cli.options.value_types import DURATION, choice
 
 if TYPE_CHECKING:
+    from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
     from clusterregistry.apiserver.registry.resource import Resource
 
@@ -31,6 +32,13 @@ class RegistryOptions:
         "never credentials.",
         example="--secret-lint=reject",
     )
+    cluster_status_interval: float = option(
+        30.0,
+        kind=DURATION,
+        help="The interval at which controllers and agents renew the status of a cluster. One that was not renewed for "
+        "three intervals gets status.state Stale. 0 leaves every status as it was written.",
+        example="--cluster-status-interval=1m",
+    )
 
 
 def _resources(options: CompletedOptions) -> Sequence[Resource]:
@@ -40,6 +48,16 @@ def _resources(options: CompletedOptions) -> Sequence[Resource]:
     given = options.features.runtime_config
     has_v1beta1 = is_served(given, group=GROUP, version=v1beta1.VERSION, plural="clusters")
     return (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1),)
+
+
+def _controllers(opened: Opened) -> Sequence[Controller]:
+    from clusterregistry.registry.cluster.staleness import StalenessController  # noqa: PLC0415 - as above
+
+    own: RegistryOptions = opened.options.product
+    if not own.cluster_status_interval:
+        return ()
+    writer = opened.writer_of(opened.stores[f"clusters.{GROUP}"], "status")
+    return (StalenessController(writer, interval=own.cluster_status_interval),)
 
 
 def _credential_finder() -> FindCredential:
@@ -58,5 +76,6 @@ PRODUCT = Product(
     "Kubernetes client.",
     example="get clusters",
     resources=_resources,
+    controllers=_controllers,
     credential_finder=_credential_finder,
 )

@@ -171,11 +171,6 @@ def test_a_cluster_id_may_be_set_later(client: Client) -> None:
     assert client.patch(path_of("a"), {"spec": {"clusterID": "one"}}).expect(200)["spec"]["clusterID"] == "one"
 
 
-def test_two_clusters_may_have_the_same_cluster_id(client: Client) -> None:
-    for name in ("x", "y"):
-        client.post(CLUSTERS, {**cluster(name), "spec": {"clusterID": "one"}}).expect(201)
-
-
 def test_the_successor_of_a_cluster_may_have_another_cluster_id(client: Client) -> None:
     with_id(client)
     client.delete(path_of("id")).expect(200)

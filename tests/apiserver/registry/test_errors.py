@@ -16,6 +16,7 @@ EXAMPLES: dict[str, tuple[StorageError, int, str]] = {
     "KeyExists": (storage_errors.KeyExists("/k"), 409, "Conflict"),
     "KeyNotFound": (storage_errors.KeyNotFound("/k"), 409, "Conflict"),
     "RevisionConflict": (storage_errors.RevisionConflict("/k", expected=1, actual=2), 409, "Conflict"),
+    "GuardConflict": (storage_errors.GuardConflict("g", revision=2), 409, "Conflict"),
     "RevisionCompacted": (storage_errors.RevisionCompacted(1, compacted=2), 410, "Expired"),
     "RevisionInFuture": (storage_errors.RevisionInFuture(9, current=2), 504, "Timeout"),
     "ValueTooLarge": (storage_errors.ValueTooLarge("/k", size=9, remedy=""), 413, "RequestEntityTooLarge"),

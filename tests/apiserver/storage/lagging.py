@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from clusterregistry.apiserver.storage.interface import (
     Event,
+    Guard,
     Interrupted,
     KeyValue,
     Page,
@@ -56,11 +57,13 @@ class Lagging:
     async def list(self, prefix: str, *, revision: int = 0, after: str = "", limit: int = 0) -> Page:
         return await self._inner.list(prefix, revision=revision, after=after, limit=limit)
 
-    async def create(self, key: str, value: bytes) -> int:
-        return await self._inner.create(key, value)
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
+        return await self._inner.create(key, value, guards=guards)
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
-        return await self._inner.update(key, value, expected=expected, known=known)
+    async def update(
+        self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None, guards: Sequence[Guard] = ()
+    ) -> int:
+        return await self._inner.update(key, value, expected=expected, known=known, guards=guards)
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         return await self._inner.delete(key, expected=expected, known=known)

@@ -6,7 +6,7 @@ The errors that name an object are made by ``ResourceErrors``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.errors import APIError
@@ -18,6 +18,9 @@ from clusterregistry.apiserver.storage.object_bytes import name_of_key
 
 LARGEST = 1536 * 1024 - 1024
 """Bytes of a stored object, on any storage: etcd takes requests of 1.5 MiB, and some of that is for the key."""
+
+_NAMED = 10
+"""Objects that a message names."""
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -36,7 +39,12 @@ def api_error(error: StorageError) -> APIError:
             )
         case storage_errors.CorruptObject(reason=reason):
             return errors.storage_read_error(f"what is stored cannot be read: {reason}")  # the store names the object
-        case storage_errors.KeyExists() | storage_errors.RevisionConflict() | storage_errors.KeyNotFound():
+        case (
+            storage_errors.KeyExists()
+            | storage_errors.RevisionConflict()
+            | storage_errors.KeyNotFound()
+            | storage_errors.GuardConflict()
+        ):
             # The store handles these where they can happen; one that comes here lost a race and may be repeated.
             return errors.failure(409, "Conflict", f"the write met another one; try again: {error}")
         case storage_errors.StorageUnavailable(outcome_unknown=True):
@@ -126,6 +134,16 @@ class ResourceErrors:
         return errors.conflict(
             group=self._resource.group, resource=self._resource.kind, name=name_of_key(key), detail=detail
         )
+
+    def not_deletable(self, reasons: Mapping[str, str]) -> APIError:
+        """403 for objects that must not be deleted, by their keys. Of many it names the first."""
+        plural, (first, *_) = self._resource.plural, reasons
+        if len(reasons) == 1:
+            return errors.forbidden(group=self.group, resource=plural, name=name_of_key(first), detail=reasons[first])
+        names = [shown(name_of_key(key)) for key in list(reasons)[:_NAMED]]
+        more = f" and {len(reasons) - _NAMED} more" if len(reasons) > _NAMED else ""
+        detail = f"nothing was deleted, since {', '.join(names)}{more} must not be. The first of them: {reasons[first]}"
+        return errors.forbidden(group=self.group, resource=plural, name="", detail=detail)
 
     def too_large(self, size: int) -> APIError:
         kind = self._resource.kind

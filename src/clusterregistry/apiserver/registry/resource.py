@@ -12,7 +12,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
-from clusterregistry.apiserver.registry.strategy import Admission, DeletionStrategy, Strategy
+from clusterregistry.apiserver.registry.strategy import Admission, CheckDelete, DeletionStrategy, Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
 Decode = Callable[[dict[str, Any]], list[str]]
@@ -169,10 +169,18 @@ class Resource(Definition):
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     admission: Admission | None = None
     """What a write needs besides being authorized and valid. It may set fields that depend on the user."""
+    check_delete: CheckDelete | None = None
+    """Says why an object must not be deleted; None: every object may be. It applies to every delete, of whichever user
+    and of the server's own controllers, but not to an object that is being deleted already."""
     deletion: DeletionStrategy | None = None
     """The kind's own rules of deletion; None: finalizers alone hold a deleted object."""
     selectable_fields: Mapping[str, SelectField] = field(default_factory=dict)
     """The fields of field selectors, besides ``metadata.name`` and ``metadata.namespace``."""
+    unique_fields: Mapping[str, SelectField] = field(default_factory=dict)
+    """The fields whose values no two objects share, by their paths: strings, outside of the metadata.
+
+    An object without a value shares it with none. ``unique_fields`` has the rules.
+    """
     retention: float | None = None
     """Seconds after its last write at which the server removes an object; None: never."""
     validates_metadata: bool = False

@@ -9,7 +9,8 @@ The life of a write, from top to bottom:
 3. The attempt prepares the object (``object_rules`` for all kinds, the ``Strategy`` for the kind), has it admitted,
    and validates it. Objects above 32 KiB are worked on in a thread (``worker_pool``).
 4. The object is encoded (``storage.object_bytes``) and written, on condition that the stored one is still at the
-   revision that was read. If another write came first, the attempt is repeated on the newer object.
+   revision that was read. If another write came first, the attempt is repeated on the newer object. A value of a
+   unique field is looked up first, and guarded until the write (``unique_fields``).
 5. A write that changes nothing is not written and keeps its resource version. A dry run stops before the write.
 
 A create has no stored object to read: it goes from step 3 straight to the write. ``errors`` turns storage errors into
@@ -24,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -39,6 +40,7 @@ from clusterregistry.apiserver.registry.errors import LARGEST, ResourceErrors, a
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.selector_index import SelectorIndex
 from clusterregistry.apiserver.registry.strategy import Admit, Strategy
+from clusterregistry.apiserver.registry.unique_fields import DuplicateValues, UniqueFields
 from clusterregistry.apiserver.registry.worker_pool import LARGE, run_in_worker
 from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import Finding
@@ -50,7 +52,14 @@ from clusterregistry.apiserver.storage.errors import (
     StorageError,
 )
 from clusterregistry.apiserver.storage.interface import KeyValue, Storage
-from clusterregistry.apiserver.storage.object_bytes import Object, decoded, presented, to_served, to_stored
+from clusterregistry.apiserver.storage.object_bytes import (
+    Object,
+    decoded,
+    decoded_to_read,
+    presented,
+    to_served,
+    to_stored,
+)
 
 Change = Callable[[Object | None], Object]
 """Makes the wanted object from the stored one (None: there is none). Called again after a conflict.
@@ -140,6 +149,7 @@ class Store:
         self.corrupt: Mapping[str, Finding] = {} if corrupt is None else corrupt
         self.prefix = interface.prefix_of(resource.group, resource.plural)
         self.index = SelectorIndex(storage, self.prefix, resource.selectable_fields)
+        self.unique = UniqueFields(resource, storage, prefix=self.prefix)
         self.check_namespace: CheckNamespace | None = None
         """Called before an object of a namespaced resource is created; None: every namespace exists."""
         self._errors = ResourceErrors(resource, self.prefix)
@@ -338,6 +348,8 @@ class Store:
                 finalizers, is_held = [], False
             else:
                 obj = decoded(stored)
+                if reason := self._why_not_deletable(obj):
+                    raise self._errors.not_deletable({key: reason})
                 finalizers = deletion.finalizers_after(obj["metadata"].get("finalizers", []), options)
                 is_held = bool(finalizers) or self._is_held_by_kind(obj)
             self._check_preconditions(key, obj["metadata"], options.preconditions)
@@ -355,13 +367,15 @@ class Store:
         elif unmet := deletion.unmet_by_rules(metadata, wanted):
             raise self._errors.conflict(key, unmet)
 
+    def _why_not_deletable(self, obj: Object) -> str:
+        """Why an object must not be deleted; empty if it may be."""
+        check = self.resource.check_delete
+        return "" if check is None or "deletionTimestamp" in obj["metadata"] else check(obj)
+
     def _is_held_by_kind(self, obj: Object) -> bool:
-        """Whether the rules of the kind hold an object that is being deleted. Raises 403 where they forbid it."""
+        """Whether the rules of the kind hold an object that is being deleted."""
         rules = self.resource.deletion
-        if rules is None:
-            return False
-        rules.check_delete(obj)
-        return rules.is_held(obj)
+        return rules is not None and rules.is_held(obj)
 
     def _marked(self, obj: Object, *, finalizers: list[str]) -> Object:
         """The object as it is stored while it waits for its finalizers."""
@@ -372,8 +386,15 @@ class Store:
         return marked
 
     async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
-        """Deletes each of the objects. An object that is already gone is no error."""
-        keys = [self.key_in(kv) for kv in kvs]
+        """Deletes each of the objects. An object that is already gone is no error.
+
+        Raises 403 before anything is deleted if one of them must not be. What another request forbids meanwhile is not
+        deleted either; the objects before it are.
+        """
+        found = list(kvs)
+        if self.resource.check_delete is not None:
+            await self._check_deletable(found)
+        keys = [self.key_in(kv) for kv in found]
         for start in range(0, len(keys), _DELETES_AT_ONCE):
             batch = keys[start : start + _DELETES_AT_ONCE]
             results = await asyncio.gather(*(self.delete(key, options) for key in batch), return_exceptions=True)
@@ -381,6 +402,17 @@ class Store:
                 gone = isinstance(result, APIError) and result.reason == "NotFound"
                 if isinstance(result, BaseException) and not gone:
                     raise result
+
+    async def _check_deletable(self, kvs: Sequence[KeyValue]) -> None:
+        """Raises 403 with the names of the objects that must not be deleted."""
+        reasons: dict[str, str] = {}
+        for start in range(0, len(kvs), _DELETES_AT_ONCE):
+            for kv in kvs[start : start + _DELETES_AT_ONCE]:
+                if reason := self._why_not_deletable(decoded_to_read(kv)):
+                    reasons[self.key_in(kv)] = reason
+            await asyncio.sleep(0)
+        if reasons:
+            raise self._errors.not_deletable(reasons)
 
     # Writes
 
@@ -431,12 +463,16 @@ class Store:
         stored_under = self.prefix + key
         if len(value) > LARGEST:
             raise self._errors.too_large(len(value))
-        if dry_run:
-            return None if await self._read(key) else presented(KeyValue(stored_under, value, 0))
+        values, write = self.unique.given(obj), partial(self.storage.create, stored_under, value)
         try:
-            revision = await self.storage.create(stored_under, value)
+            if dry_run:
+                await self.unique.check(stored_under, values)
+                return None if await self._read(key) else presented(KeyValue(stored_under, value, 0))
+            revision = await (self.unique.write(stored_under, values, write) if values else write())
         except KeyExists:
             return None
+        except DuplicateValues as error:
+            raise self._errors.invalid(obj["metadata"]["name"], error.wrong) from None
         except StorageError as error:
             raise api_error(error) from error
         await self._wait_until_seen(revision)
@@ -449,14 +485,19 @@ class Store:
             return stored
         if limit_size and len(value) > LARGEST and len(value) > len(stored.value):  # one that is too large may shrink
             raise self._errors.too_large(len(value))
-        if dry_run:
-            return presented(KeyValue(stored.key, value, stored.revision))
         if "deletionTimestamp" in obj["metadata"] and not self._is_held(obj):
             # The last finalizer is gone. The answer shows that, under the revision that was stored.
-            removed = await self._remove(stored, dry_run=False)
+            removed = await self._remove(stored, dry_run=dry_run)
             return removed and presented(KeyValue(stored.key, value, stored.revision))
+        values = self.unique.given(obj, value=value, stored=stored)
+        write = partial(self.storage.update, stored.key, value, expected=stored.revision)
         try:
-            revision = await self.storage.update(stored.key, value, expected=stored.revision)
+            if dry_run:
+                await self.unique.check(stored.key, values)
+                return presented(KeyValue(stored.key, value, stored.revision))
+            revision = await (self.unique.write(stored.key, values, write) if values else write())
+        except DuplicateValues as error:
+            raise self._errors.invalid(obj["metadata"]["name"], error.wrong) from None
         except (RevisionConflict, KeyNotFound):
             return None
         except StorageError as error:

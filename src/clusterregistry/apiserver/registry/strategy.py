@@ -59,11 +59,12 @@ class Strategy(Protocol):
         """Warnings for the client, though the object is accepted."""
 
 
+CheckDelete = Callable[[Object], str]
+"""Says why an object must not be deleted, and how it can be; empty if it may be deleted."""
+
+
 class DeletionStrategy(Protocol):
     """The rules of a kind whose deletion is more than that of its metadata, such as Namespace."""
-
-    def check_delete(self, obj: Object) -> None:
-        """Raises 403 for an object that must not be deleted."""
 
     def is_held(self, obj: Object) -> bool:
         """Whether something besides ``metadata.finalizers`` holds a deleted object."""

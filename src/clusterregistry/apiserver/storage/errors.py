@@ -4,6 +4,7 @@
     ├── KeyExists             create of a key that exists
     ├── KeyNotFound           update or delete of a key that does not exist
     ├── RevisionConflict      the key is at another revision than the caller expected
+    ├── GuardConflict         another write with the same guard came first
     ├── RevisionCompacted     the revision is no longer kept
     ├── RevisionInFuture      the revision has not happened yet
     ├── ValueTooLarge         a write that the engine will never accept
@@ -38,6 +39,14 @@ class RevisionConflict(StorageError):
     def __init__(self, key: str, *, expected: int, actual: int) -> None:
         super().__init__(f"key {key!r} is at revision {actual}, not {expected}")
         self.key, self.expected, self.actual = key, expected, actual
+
+
+class GuardConflict(StorageError):
+    """``revision`` is that of the other write: once it is seen, the write can be decided again."""
+
+    def __init__(self, name: str, *, revision: int) -> None:
+        super().__init__(f"guard {name!r} is at revision {revision}")
+        self.name, self.revision = name, revision
 
 
 class RevisionCompacted(StorageError):

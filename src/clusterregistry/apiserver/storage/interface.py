@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -73,6 +73,19 @@ Interrupted = Callable[[], None]
 """Called when events may have been missed: a subscriber with a copy has to read everything again."""
 
 
+class Guard(NamedTuple):
+    """Puts writes of different keys into an order, where each was decided on what the others have written.
+
+    A write with a guard is refused with GuardConflict if another write with a guard of this ``name`` was committed
+    after ``revision``. The caller has seen everything up to that revision, decides again, and repeats its write. Names
+    are few: an engine may remember all of them.
+    """
+
+    name: str
+    """Without a slash at its beginning or end."""
+    revision: int
+
+
 class Subscription(Protocol):
     """A registered sink."""
 
@@ -118,14 +131,17 @@ class Storage(Protocol):
         Raises RevisionCompacted or RevisionInFuture.
         """
 
-    async def create(self, key: str, value: bytes) -> int:
-        """Creates a key and returns its revision once it is durable. Raises KeyExists."""
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
+        """Creates a key and returns its revision once it is durable. Raises KeyExists, GuardConflict."""
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
-        """Replaces the value if the key is at revision ``expected``. Raises KeyNotFound, RevisionConflict.
+    async def update(
+        self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None, guards: Sequence[Guard] = ()
+    ) -> int:
+        """Replaces the value if the key is at revision ``expected``.
 
         ``known`` is the key-value at that revision, if the caller got it from this store: it saves a read for the
-        event's ``previous``. A key-value at another revision is ignored.
+        event's ``previous``. A key-value at another revision is ignored. Raises KeyNotFound, RevisionConflict,
+        GuardConflict.
         """
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:

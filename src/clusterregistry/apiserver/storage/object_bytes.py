@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -53,6 +54,7 @@ _OWNER_REFERENCES = b'"ownerReferences":['
 _DELETION_TIMESTAMP = b'"deletionTimestamp":"'
 _UID = b'"uid":"'
 _END_OF_ARRAY = ord("]")
+_BACKSLASH = ord("\\")
 _WRITE_TIME = re.compile(rb'"(?:time|creationTimestamp)":"([^"]{20})"')
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -214,6 +216,45 @@ def _labels_in(kv: KeyValue, start: int) -> Mapping[str, str]:
     at += len(_LABELS) - 1
     labels: Mapping[str, str] = orjson.loads(value[at : value.index(b"}", at) + 1])
     return labels
+
+
+# Properties outside of the metadata, which unique fields look at in every event, hence without decoding: some 0.6 us
+
+
+def find_property(kv: KeyValue, name: str) -> bool:
+    """Whether a string property of that name may be somewhere after the metadata; False: there is none."""
+    return kv.value.find(_string_property(name), kv.slot) >= 0
+
+
+def has_same_property(one: KeyValue, other: KeyValue, name: str) -> bool:
+    """True if all string properties of a name after the metadata are certainly the same in two states of an object.
+
+    Keys are sorted, so states that are equal from the metadata to the last such property have the same ones. It does
+    not matter whether a key-value is served or stored, if its slot is set.
+    """
+    start, other_start = one.value.index(b"}", one.slot), other.value.index(b"}", other.slot)
+    marker = _string_property(name)
+    length = _length_to_last(one.value, marker, start=start)
+    if length < 0 or length != _length_to_last(other.value, marker, start=other_start):
+        return False
+    return not length or other.value.startswith(one.value[start : start + length], other_start)
+
+
+def _length_to_last(value: bytes, marker: bytes, *, start: int) -> int:
+    """The bytes from an offset to the end of the last string property; 0 if there is none, -1 if it has escapes."""
+    end = start
+    at = value.find(marker, start)
+    while at >= 0:
+        end = value.index(b'"', at + len(marker))
+        if value[end - 1] == _BACKSLASH:
+            return -1
+        at = value.find(marker, end)
+    return end - start
+
+
+@cache
+def _string_property(name: str) -> bytes:
+    return b'"%s":"' % name.encode()
 
 
 # What garbage collection looks at in every event, hence without decoding: some 0.3 us together

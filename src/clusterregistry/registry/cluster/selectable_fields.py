@@ -20,8 +20,10 @@ def _text_at(*path: str) -> SelectField:
     return select
 
 
+CLUSTER_ID = "spec.clusterID"
+
 SELECTABLE_FIELDS: Mapping[str, SelectField] = {
-    "spec.clusterID": _text_at("spec", "clusterID"),
+    CLUSTER_ID: _text_at("spec", "clusterID"),
     "status.version.kubernetes": _text_at("status", "version", "kubernetes"),
     "status.state": _text_at("status", "state"),
 }

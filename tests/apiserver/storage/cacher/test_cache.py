@@ -10,6 +10,7 @@ from clusterregistry.apiserver.storage.cacher import Cacher
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, RevisionInFuture, StorageUnavailable
 from clusterregistry.apiserver.storage.interface import (
     Event,
+    Guard,
     Interrupted,
     KeyValue,
     Page,
@@ -66,11 +67,13 @@ class Spy:
         self.reads.append("history")
         return await self.inner.history(prefix, after=after, limit=limit)
 
-    async def create(self, key: str, value: bytes) -> int:
-        return await self.inner.create(key, value)
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
+        return await self.inner.create(key, value, guards=guards)
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
-        return await self.inner.update(key, value, expected=expected, known=known)
+    async def update(
+        self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None, guards: Sequence[Guard] = ()
+    ) -> int:
+        return await self.inner.update(key, value, expected=expected, known=known, guards=guards)
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         return await self.inner.delete(key, expected=expected, known=known)

@@ -17,7 +17,7 @@ from clusterregistry.api.core.v1.validation import (
     validate_namespace_finalizers,
     validate_namespace_status,
 )
-from clusterregistry.apimachinery.meta import errors, object_meta_validation
+from clusterregistry.apimachinery.meta import object_meta_validation
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.names import LABELS
 from clusterregistry.apimachinery.schema import native
@@ -57,6 +57,7 @@ def namespace_resource() -> Resource:
         names=LABELS,
         native=True,
         validates_metadata=True,
+        check_delete=check_delete,
         deletion=NamespaceDeletion(),
         selectable_fields={"name": _name, "status.phase": lambda obj: phase(obj) or ""},
         default_roles=(),
@@ -142,14 +143,13 @@ def _metadata_change_errors(obj: Object, old: Object) -> list[FieldError]:
     return changed + object_meta_validation.validate_qualified_finalizers(metadata)
 
 
-class NamespaceDeletion:
-    """Some namespaces stay; the finalizers in the spec hold the others."""
+def check_delete(obj: Object) -> str:
+    """Some namespaces stay."""
+    return "this namespace may not be deleted" if obj["metadata"]["name"] in PERMANENT else ""
 
-    def check_delete(self, obj: Object) -> None:
-        name = obj["metadata"]["name"]
-        if name in PERMANENT:
-            detail = "this namespace may not be deleted"
-            raise errors.forbidden(group=GROUP, resource=NAMESPACES, name=name, detail=detail)
+
+class NamespaceDeletion:
+    """The finalizers in the spec hold a deleted namespace."""
 
     def is_held(self, obj: Object) -> bool:
         return bool(obj["spec"].get("finalizers"))

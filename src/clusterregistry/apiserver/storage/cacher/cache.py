@@ -9,9 +9,16 @@ from itertools import islice, takewhile
 
 from clusterregistry.apiserver.storage.cacher.corrupt_objects import CorruptObjects
 from clusterregistry.apiserver.storage.cacher.history import RecentEvents, Snapshot
-from clusterregistry.apiserver.storage.errors import CorruptObject, RevisionInFuture, StorageError, StorageUnavailable
+from clusterregistry.apiserver.storage.errors import (
+    CorruptObject,
+    GuardConflict,
+    RevisionInFuture,
+    StorageError,
+    StorageUnavailable,
+)
 from clusterregistry.apiserver.storage.interface import (
     Event,
+    Guard,
     Interrupted,
     KeyValue,
     Page,
@@ -127,9 +134,7 @@ class Cacher:
         try:
             async with asyncio.timeout(timeout):
                 await self._wait_until_closed(self._backend.wait_for(revision))
-                while self._pending is not None and self._reloading is not None:
-                    await asyncio.wait([self._reloading])
-                    self._check_open()
+                await self._wait_until_read()
         except TimeoutError:
             raise RevisionInFuture(revision, current=self.revision) from None
 
@@ -144,6 +149,12 @@ class Cacher:
         finally:
             self._waiting.discard(task)
             task.cancel()
+
+    async def _wait_until_read(self) -> None:
+        """Waits while everything is read again. Raises StorageUnavailable."""
+        while self._pending is not None and self._reloading is not None:
+            await asyncio.wait([self._reloading])
+            self._check_open()
 
     def get_stale(self, key: str) -> KeyValue | None:
         """As the interface says. Equals ``get`` if ``sole_writer`` is true."""
@@ -235,23 +246,42 @@ class Cacher:
 
     # Writes
 
-    async def create(self, key: str, value: bytes) -> int:
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
         self._check_open()
+        if guards:
+            await self._check_guards(guards)
         self._own[key] = value
         try:
-            return await self._backend.create(key, value)
+            return await self._backend.create(key, value, guards=guards)
         except BaseException:
             self._own.pop(key, None)
             raise
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
+    async def update(
+        self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None, guards: Sequence[Guard] = ()
+    ) -> int:
         self._check_open()
+        if guards:
+            await self._check_guards(guards)
         self._own[key] = value
         try:
-            return await self._backend.update(key, value, expected=expected, known=known or self.get_stale(key))
+            return await self._backend.update(
+                key, value, expected=expected, known=known or self.get_stale(key), guards=guards
+            )
         except BaseException:
             self._own.pop(key, None)
             raise
+
+    async def _check_guards(self, guards: Sequence[Guard]) -> None:
+        """Refuses a write that was decided on memory which is being replaced: its revision may be of a lost history."""
+        if self._pending is None:
+            return
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._wait_until_read()
+        except TimeoutError:
+            raise StorageUnavailable("events were lost, and everything is being read again") from None
+        raise GuardConflict(guards[0].name, revision=self._applied)
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()

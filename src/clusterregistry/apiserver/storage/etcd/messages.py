@@ -71,6 +71,9 @@ StatusResponse = _classes["StatusResponse"]
 DELETE = 1
 """The type of an event; any other type is a put."""
 
+LESS = 2
+"""The result of a comparison; without one, both sides are equal."""
+
 MOD = 2
 """The target of a comparison: the revision of a key's last change, 0 for a key that does not exist."""
 
@@ -84,6 +87,11 @@ _UINT64 = (1 << 64) - 1
 def modified_at(key: bytes, revision: int) -> dict[str, Any]:
     """The condition that a key's last change was at a revision (0: the key does not exist)."""
     return {"target": MOD, "key": key, "mod_revision": revision}
+
+
+def not_modified_after(key: bytes, revision: int) -> dict[str, Any]:
+    """The condition that a key's last change was not after a revision, or that the key does not exist."""
+    return {"result": LESS, "target": MOD, "key": key, "mod_revision": revision + 1}
 
 
 def without_lease(key: bytes) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from clusterregistry.apiserver.storage.etcd.writer import Writer
 from clusterregistry.apiserver.storage.etcd.writer_lease import WriterLease
 from clusterregistry.apiserver.storage.interface import (
     Event,
+    Guard,
     Interrupted,
     KeyValue,
     Page,
@@ -193,13 +194,28 @@ class EtcdStorage:
 
     # Writes
 
-    async def create(self, key: str, value: bytes) -> int:
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
         self._check_open()
-        return await self._writer.create(key, value)
+        self._check_guards(guards)
+        return await self._writer.create(key, value, guards=guards)
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:  # noqa: ARG002 - etcd's events hold it
+    async def update(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        expected: int,
+        known: KeyValue | None = None,  # noqa: ARG002 - etcd's events hold it
+        guards: Sequence[Guard] = (),
+    ) -> int:
         self._check_open()
-        return await self._writer.update(key, value, expected=expected)
+        self._check_guards(guards)
+        return await self._writer.update(key, value, expected=expected, guards=guards)
+
+    def _check_guards(self, guards: Sequence[Guard]) -> None:
+        """Raises EtcdRestored while the revisions of guards belong to a lost history."""
+        if guards and self._restored:
+            raise self._restored_error()
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:  # noqa: ARG002 - as above
         self._check_open()

@@ -10,13 +10,14 @@ from functools import cache
 from itertools import chain
 
 from clusterregistry.apiserver.storage.errors import (
+    GuardConflict,
     KeyExists,
     KeyNotFound,
     RevisionConflict,
     StorageError,
     StorageUnavailable,
 )
-from clusterregistry.apiserver.storage.interface import Event, KeyValue
+from clusterregistry.apiserver.storage.interface import Event, Guard, KeyValue
 from clusterregistry.apiserver.storage.sqlite.key_index import KeyIndex
 
 Row = tuple[int, str, int, bytes | None]
@@ -39,6 +40,7 @@ class Write:
     known: KeyValue | None
     """The key-value at ``expected``, if the caller has it."""
     future: Future[int]
+    guards: Sequence[Guard] = ()
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Batch:
     superseded: dict[int, KeyValue] = field(default_factory=dict)
     """Superseded key-values that the callers passed, by revision."""
     changes: dict[str, int] = field(default_factory=dict)
+    guards: dict[str, int] = field(default_factory=dict)
+    """The revisions of the last writes with each guard."""
     outcomes: list[tuple[Future[int], int | StorageError]] = field(default_factory=list)
     events: Sequence[Event] = ()
 
@@ -66,7 +70,7 @@ class Batch:
         key = write.key
         staged = self.changes.get(key)
         actual = self.index.of(key) if staged is None else staged
-        error = _refusal(write, actual)
+        error = _refusal(write, actual) or (self._guard_conflict(write.guards) if write.guards else None)
         if error is not None:
             return error
         if write.known is not None and write.known.revision == actual:
@@ -74,7 +78,16 @@ class Batch:
         self.revision += 1
         self.rows.append((self.revision, key, actual, write.value))
         self.changes[key] = 0 if write.value is None else self.revision
+        for guard in write.guards:
+            self.guards[guard.name] = self.revision
         return self.revision
+
+    def _guard_conflict(self, guards: Sequence[Guard]) -> GuardConflict | None:
+        for guard in guards:
+            revision = self.guards.get(guard.name) or self.index.guards.get(guard.name, 0)
+            if revision > guard.revision:
+                return GuardConflict(guard.name, revision=revision)
+        return None
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Inserts the rows and prepares the events. Not to be called inside a transaction.

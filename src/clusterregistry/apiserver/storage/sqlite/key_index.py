@@ -18,6 +18,9 @@ class KeyIndex:
     def __init__(self, revisions: dict[str, int], *, revision: int) -> None:
         self._revisions = revisions
         self.revision = revision
+        self.guards: dict[str, int] = {}
+        """The revision of the last write with each guard, for the writer thread alone. What was written before this
+        process, all of its readers have seen: so a file does not keep them."""
         self.lock = Lock()
         """Held while a batch is applied: a reader that holds it sees the whole batch or nothing of it."""
 

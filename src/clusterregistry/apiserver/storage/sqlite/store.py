@@ -13,6 +13,7 @@ from typing import NamedTuple
 from clusterregistry.apiserver.storage.errors import RevisionInFuture, StorageUnavailable
 from clusterregistry.apiserver.storage.interface import (
     Event,
+    Guard,
     Interrupted,
     KeyValue,
     Page,
@@ -111,15 +112,17 @@ class SQLiteStorage:
         self._check_open()
         return await self._readers.history(prefix, after=after, limit=limit)
 
-    async def create(self, key: str, value: bytes) -> int:
+    async def create(self, key: str, value: bytes, *, guards: Sequence[Guard] = ()) -> int:
         """As the interface says. Raises ValueError for a key with lone surrogates, which has no UTF-8 form."""
         self._check_open()
         key.encode()
-        return await self._writer.write(key, value, expected=None)
+        return await self._writer.write(key, value, expected=None, guards=guards)
 
-    async def update(self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None) -> int:
+    async def update(
+        self, key: str, value: bytes, *, expected: int, known: KeyValue | None = None, guards: Sequence[Guard] = ()
+    ) -> int:
         self._check_open()
-        return await self._writer.write(key, value, expected=expected, known=known)
+        return await self._writer.write(key, value, expected=expected, known=known, guards=guards)
 
     async def delete(self, key: str, *, expected: int, known: KeyValue | None = None) -> int:
         self._check_open()

@@ -22,7 +22,7 @@ from threading import Thread
 from typing import TypeVar
 
 from clusterregistry.apiserver.storage.errors import StorageError, StorageUnavailable
-from clusterregistry.apiserver.storage.interface import Event, KeyValue
+from clusterregistry.apiserver.storage.interface import Event, Guard, KeyValue
 from clusterregistry.apiserver.storage.sqlite import schema
 from clusterregistry.apiserver.storage.sqlite.batch import MOST_ROWS, Batch, Write
 from clusterregistry.apiserver.storage.sqlite.errors import leaves_outcome_unknown, unavailable
@@ -72,14 +72,20 @@ class Writer:
     # On the event loop
 
     def write(
-        self, key: str, value: bytes | None, *, expected: int | None, known: KeyValue | None = None
+        self,
+        key: str,
+        value: bytes | None,
+        *,
+        expected: int | None,
+        known: KeyValue | None = None,
+        guards: Sequence[Guard] = (),
     ) -> Future[int]:
         """Queues a write; the future returns its revision once it is durable, or raises."""
         future: Future[int] = self._loop.create_future()
         if not self._collected:
             self._due = self._loop.time() + _COLLECT_SECONDS
             self._loop.call_soon(self._collect_more, 0)
-        self._collected.append(Write(key, value, expected, known, future))
+        self._collected.append(Write(key, value, expected, known, future, guards))
         return future
 
     def _collect_more(self, before: int) -> None:
@@ -176,6 +182,7 @@ class Writer:
                 return
             self._note_success()
             self._index.apply(batch.changes, revision=batch.revision)
+            self._index.guards.update(batch.guards)
         self._call(self._acknowledge, batch)
 
     def _acknowledge(self, batch: Batch) -> None:
