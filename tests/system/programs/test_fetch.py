@@ -279,7 +279,26 @@ def test_go_names_a_program_by_its_package(name: str, executable: str) -> None:
 def test_everything_that_make_e2e_needs_is_known() -> None:
     makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text()
     (host,) = re.findall(r"^E2E_HOST \?= (.+)$", makefile, re.MULTILINE)
-    lines = re.findall(r"^E2E_[A-Z]+ := (.+)$", makefile.replace("$(E2E_HOST)", host), re.MULTILINE)
+    lines = re.findall(r"^E2E_[A-Z]+ := (.+)$", _with_loops(makefile.replace("$(E2E_HOST)", host)), re.MULTILINE)
     named = [name for line in lines for name in line.split() if not name.startswith("$(E2E_")]
     assert set(named) <= {*programs.known(), *programs.known_to_build()}
-    assert "kube-apiserver-1.36" in named
+    assert {"kube-apiserver-1.36", "kube-scheduler-1.36"} <= set(named)
+
+
+def _with_loops(makefile: str) -> str:
+    """A makefile with its loops of one variable written out."""
+
+    def written_out(found: re.Match[str]) -> str:
+        return " ".join(found[3].replace(f"$({found[1]})", word) for word in found[2].split())
+
+    return re.sub(r"\$\(foreach (\w+),([^$,]*),((?:[^()]|\(\w+\))*)\)", written_out, makefile)
+
+
+def test_everything_that_make_members_needs_is_known() -> None:
+    makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text()
+    (releases,) = re.findall(r"^MEMBERS \?= (.+)$", makefile, re.MULTILINE)
+    (line,) = re.findall(
+        r"^MEMBER_PROGRAMS = (.+)$", _with_loops(makefile.replace("$(MEMBERS)", releases)), re.MULTILINE
+    )
+    assert len(line.split()) == 3 * len(releases.split())
+    assert set(line.split()) <= set(programs.known_to_build())
