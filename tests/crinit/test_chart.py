@@ -288,7 +288,8 @@ PLACED = {
 @pytest.mark.parametrize("workload", ["fleet", "fleet-etcd", "fleet-controller"])
 def test_pods_are_placed_as_the_values_say_and_those_of_other_workloads_are_not(workload: str) -> None:
     controller = {"controller": {"enabled": True, **(PLACED if workload == "fleet-controller" else {})}}
-    given = {"fleet": PLACED, "fleet-etcd": {"etcd": PLACED}}.get(workload, {})
+    placed: dict[str, dict[str, Any]] = {"fleet": PLACED, "fleet-etcd": {"etcd": PLACED}}
+    given = placed.get(workload, {})
     values = {"replicas": 2, "imagePullSecrets": [{"name": "pull"}], **controller, **given}
     found = {
         each["metadata"]["name"]: each["spec"] for each in from_chart(values) if "template" in each.get("spec", {})
