@@ -18,8 +18,11 @@ FAULT_PROGRAMS := etcd-server-3.6 etcdutl-3.6
 E2E_KUBECTL := kubectl-1.27 kubectl-1.29 kubectl-1.33 kubectl-1.36
 E2E_CLIENTS := $(E2E_KUBECTL) helm-4.2 etcd-3.5
 E2E_HOST ?= 1.36
-E2E_PROGRAMS := etcd-server-3.6 kube-apiserver-$(E2E_HOST)
-# The peer of `make bench-compare`, built the same way.
+E2E_PROGRAMS := etcd-server-3.6 $(foreach program,apiserver controller-manager scheduler,kube-$(program)-$(E2E_HOST))
+# The releases of the members of `make members`.
+MEMBERS ?= 1.36 1.34 1.32
+MEMBER_PROGRAMS = $(foreach release,$(MEMBERS),kube-apiserver-$(release) kube-controller-manager-$(release) kube-scheduler-$(release))
+# The peer of `make bench-compare` and of `make clients`, built the same way.
 BENCH_PROGRAMS := etcd-server-3.6 kube-apiserver-1.36
 # Processes that run tests: more than a small machine has cores, since half of the tests wait for other programs.
 WORKERS ?= 3
@@ -70,18 +73,25 @@ test-fast: setup ## Run the tests that start no other program, in process, under
 
 .PHONY: e2e
 e2e: setup ## Run the registry behind a real kube-apiserver, built with Go the first time; E2E_HOST=1.34 is an older one
-	@echo "==> Fetching kubectl, and building kube-apiserver and its etcd unless they are there"
+	@echo "==> Fetching kubectl, and building etcd and the control plane of Kubernetes $(E2E_HOST) unless they are there"
 	@$(BIN)/python tools/programs.py fetch $(E2E_CLIENTS)
 	@$(BIN)/python tools/programs.py fetch $(E2E_PROGRAMS) || echo "==> Tests that need them are skipped"
-	@echo "==> Running aggregated mode, and crinit both ways, on kube-apiserver $(E2E_HOST) with $(E2E_KUBECTL)"
-	@echo "    (make skew: on every kube-apiserver that is pinned)"
-	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e tests/system/e2e tests/crinit tests/client $(ARGS)
+	@echo "==> Running aggregated mode, crinit both ways, and member clusters on Kubernetes $(E2E_HOST) with $(E2E_KUBECTL)"
+	@echo "    (make skew: on every kube-apiserver that is pinned; make members: with members of several releases)"
+	E2E=1 E2E_HOST=$(E2E_HOST) $(BIN)/python -m pytest -n 2 -m e2e \
+	  tests/system/e2e tests/system/members tests/crinit tests/client $(ARGS)
+
+.PHONY: members
+members: setup ## Observe real member clusters of several releases, built with Go the first time; MEMBERS='1.36 1.34 1.32'
+	@echo "==> Building the control planes of Kubernetes $(MEMBERS) unless they are there: some 15 minutes each"
+	@$(BIN)/python tools/programs.py fetch etcd-server-3.6 kubectl-1.36 $(MEMBER_PROGRAMS)
+	E2E=1 E2E_MEMBERS='$(MEMBERS)' $(BIN)/python -m pytest -n 0 -m e2e tests/system/members $(ARGS)
 
 .PHONY: clients
 clients: setup ## Drive the server with public clients: client-go, controller-runtime, kopf; CLIENTS_AGAINST=kube-apiserver
 	@echo "==> Building clients with Go and installing kopf, unless they are there"
 	@$(BIN)/python -m tests.system.clients || echo "==> Tests that need them are skipped"
-	@$(BIN)/python tools/programs.py fetch etcd-3.5 $(if $(CLIENTS_AGAINST),$(E2E_PROGRAMS))
+	@$(BIN)/python tools/programs.py fetch etcd-3.5 $(if $(CLIENTS_AGAINST),$(BENCH_PROGRAMS))
 	CLIENTS=1 $(if $(CLIENTS_AGAINST),E2E=1) $(BIN)/python -m pytest -n 2 tests/system/clients $(ARGS)
 
 .PHONY: skew

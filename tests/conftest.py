@@ -22,6 +22,7 @@ from tests.schedule import (
     pytest_collection_modifyitems,
     pytest_xdist_make_scheduler,
 )
+from tests.system.e2e.real_programs import NOT_BUILT
 from tests.system.faults import disks
 
 __all__ = [  # pytest finds them here
@@ -46,6 +47,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     if any(disks.WHY_NOT in reason for reason in skipped):
         terminalreporter.section("FAILING DISKS WERE NOT TESTED", red=True, bold=True)
         terminalreporter.line(f"A server on a disk that fails was skipped: {disks.WHY_NOT}.", red=True)
+    if any(NOT_BUILT in reason for reason in skipped):
+        terminalreporter.section("REAL CLUSTERS WERE NOT TESTED", red=True, bold=True)
+        terminalreporter.line(f"Tests were skipped, since a program of Kubernetes {NOT_BUILT}.", red=True)
     if any(WHY_NOT in reason for reason in skipped):
         terminalreporter.section("ETCD WAS NOT TESTED", red=True, bold=True)
         terminalreporter.line(f"Everything over etcd was skipped: {WHY_NOT}.", red=True)

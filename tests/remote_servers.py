@@ -46,6 +46,10 @@ class Authority:
         path.write_bytes(content)
         return path
 
+    def key_file(self) -> Path:
+        """The authority's own key, for a program that signs with it."""
+        return self._write("authority.key", certificates.key_pem(self._authority.key))
+
     def serving(self, *names: str) -> tuple[Path, Path]:
         """The files of a server's certificate and key."""
         key = certificates.new_key()

@@ -5,6 +5,7 @@
     python tools/programs.py list                                names what can be fetched
 
 Most are in packages. Some are built from Go modules, which takes Go and minutes: kube-apiserver-1.36 and its etcd.
+Programs of one module that are asked for together are built together, which shares most of the work.
 
 Versions, origins and checksums stand in programs.toml. The cache is ~/.cache/cluster-registry, or what
 CLUSTERREGISTRY_CACHE names; every clone on a machine shares it, and it may be deleted at any time.
@@ -12,6 +13,7 @@ Only the standard library and pip are used, so that this works before anything i
 """
 
 import argparse
+import contextlib
 import fcntl
 import fnmatch
 import hashlib
@@ -27,7 +29,7 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -73,6 +75,12 @@ class BuiltProgram:
     @property
     def at(self) -> str:
         return f"{self.module}@{self.version}"
+
+    @property
+    def executable(self) -> str:
+        """The name that Go gives to the program: the last word of its package that is not a major version."""
+        *rest, last = self.command.split("/")
+        return rest[-1] if re.fullmatch(r"v[0-9]+", last) else last
 
 
 def cache() -> pathlib.Path:
@@ -218,27 +226,48 @@ _STAGED = re.compile(r"^\s*(?:require\s+)?(k8s\.io/\S+) v0\.0\.0\s*$", re.MULTIL
 
 def build(program: BuiltProgram, *, say: Callable[[str], None] = print) -> pathlib.Path:
     """Makes sure that the program is built and says where. Idempotent, and safe in several processes at once."""
-    path = program.path()
-    if path.exists():
-        return path
-    with locked(path.parent):
-        if not path.exists():
-            if shutil.which("go") is None:
-                raise ProgramError(f"{program.name} is built from {program.at}, and there is no go here: install Go")
-            say(f"{program.name}: building {program.at}, which takes minutes the first time")
-            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-                _build(program, pathlib.Path(scratch)).rename(path)
-            say(f"{program.name}: {path}")
-    return path
+    build_together([program], say=say)
+    return program.path()
 
 
-def _build(program: BuiltProgram, folder: pathlib.Path) -> pathlib.Path:
-    downloaded = json.loads(_go(folder, "mod", "download", "-json", program.at))
-    if downloaded["Sum"] != program.sum:
-        raise ProgramError(f"{program.at} has the checksum {downloaded['Sum']}, expected {program.sum}")
-    (folder / "go.mod").write_text(go_mod(program, pathlib.Path(downloaded["GoMod"]).read_text()))
+def build_together(wanted: Sequence[BuiltProgram], *, say: Callable[[str], None] = print) -> None:
+    """Makes sure that programs of one module and version are built, by one run of Go.
+
+    Idempotent, and safe in several processes at once: the locks are taken in one order, that of the names.
+    """
+    missing = [each for each in sorted(wanted, key=lambda each: each.name) if not each.path().exists()]
+    with contextlib.ExitStack() as stack:
+        for each in missing:
+            stack.enter_context(locked(each.path().parent))
+        missing = [each for each in missing if not each.path().exists()]
+        if missing:
+            _build_missing(missing, say)
+
+
+def _build_missing(missing: Sequence[BuiltProgram], say: Callable[[str], None]) -> None:
+    names, at = ", ".join(each.name for each in missing), missing[0].at
+    if shutil.which("go") is None:
+        raise ProgramError(f"{names} is built from {at}, and there is no go here: install Go")
+    say(f"{names}: building {at}, which takes minutes the first time")
+    with tempfile.TemporaryDirectory(dir=missing[0].path().parent) as scratch:
+        built = _build(missing, pathlib.Path(scratch))
+        for each in missing:
+            # A rename is atomic, and all of the cache is on one file system.
+            (built / each.executable).rename(each.path())
+            say(f"{each.name}: {each.path()}")
+
+
+def _build(missing: Sequence[BuiltProgram], folder: pathlib.Path) -> pathlib.Path:
+    """The folder with the programs."""
+    first = missing[0]
+    downloaded = json.loads(_go(folder, "mod", "download", "-json", first.at))
+    for each in missing:
+        if downloaded["Sum"] != each.sum:
+            raise ProgramError(f"{each.at} has the checksum {downloaded['Sum']}, expected {each.sum}")
+    (folder / "go.mod").write_text(go_mod(first, pathlib.Path(downloaded["GoMod"]).read_text()))
     # One package at a time: the machine has other things to do meanwhile.
-    _go(folder, "build", "-p", "1", "-ldflags", linker_flags(program), "-o", "built", program.command)
+    commands = [each.command for each in missing]
+    _go(folder, "build", "-p", "1", "-ldflags", linker_flags(first), "-o", "built/", *commands)
     return folder / "built"
 
 
@@ -294,8 +323,14 @@ def _fetch_all(names: list[str]) -> None:
     for name in names:
         if name not in known_to_build():
             find(name)  # all names are looked at before anything is fetched
+    together: dict[str, list[BuiltProgram]] = {}
+    for program in (known_to_build()[name] for name in dict.fromkeys(names) if name in known_to_build()):
+        together.setdefault(program.at, []).append(program)
     for name in names:
-        ensure(name)
+        if name in known_to_build():
+            build_together(together[known_to_build()[name].at])
+        else:
+            ensure(name)
         print(f"{name}: ready")
 
 

@@ -1,8 +1,8 @@
 """A pod as a local process: its own command, restarted when it ends, with its volumes as directories.
 
-What a pod's own file system and network would give is put in place by rewriting paths and the address to listen on:
-each pod has an address of its own on loopback. Nothing else of the command is changed. Only the service account is
-where Kubernetes puts it, in a mount namespace of the process: the server finds it there by itself.
+Each pod has an address of its own on loopback, in the place of the one to listen on. What is mounted below /etc and
+/var/run, and the names of services, are where Kubernetes puts them, in a mount namespace of the process; paths of other
+volumes are rewritten, and all of them where mount namespaces are not permitted. Nothing else of the command is changed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,18 +24,35 @@ from tools.processes import Process
 
 _SOURCES = Path(clusterregistry.__file__).parent.parent
 _FIRST_BACK_OFF = 1.0
-# What is mounted over is /var/run alone, and what is there is of no use to the server.
-_MOUNT = 'mount -t tmpfs none "$(readlink -f /var/run)"; mkdir -p "$2"; mount --bind "$1" "$2"; shift 2; exec "$@"'
+_MOUNTED = ("/etc/", "/var/run/")
+"""Below which volumes can be mounted: what else is in /var/run is of no use to a pod, and /etc shines through."""
+
+_MOUNT = """
+scratch=$1 hosts=$2; shift 2
+mount -t tmpfs none "$(readlink -f /var/run)"
+mount -t tmpfs none "$scratch"
+mkdir "$scratch/upper" "$scratch/work"
+mount -t overlay overlay -o "lowerdir=/etc,upperdir=$scratch/upper,workdir=$scratch/work" /etc
+printf '%s\\n' "$hosts" >> /etc/hosts
+while [ "$1" != -- ]; do mkdir -p "$2"; mount --bind "$1" "$2"; shift 2; done
+shift
+exec "$@"
+"""
 
 
 @functools.cache
 def mounting() -> tuple[str, ...]:
-    """How to start something with mounts of its own; nothing where that is not permitted."""
+    """How to start something with mounts of its own; nothing where that is not permitted.
+
+    Behind it come a directory to use, lines of /etc/hosts, pairs of a directory and where to mount it, and ``--``.
+    """
     if not shutil.which("unshare"):
         return ()
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     begin = ("unshare", *user, "--mount", "sh", "-euc", _MOUNT, "sh")
-    tried = subprocess.run([*begin, "/etc", "/var/run/tried", "true"], capture_output=True, check=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        trial = [*begin, scratch, "", "/etc", "/etc/tried/it", "--", "test", "-e", "/etc/tried/it/hosts"]
+        tried = subprocess.run(trial, capture_output=True, check=False)
     return begin if tried.returncode == 0 else ()
 
 
@@ -57,16 +75,25 @@ class Pod:
     def log(self, *, previous: bool = False) -> Path:
         return self.directory / ("log.previous" if previous else "log")
 
-    def start(self, places: dict[str, str], environ: dict[str, str]) -> None:
-        """``places`` are where the volumes are, by where the container expects them."""
+    def start(self, places: dict[str, str], environ: dict[str, str], *, hosts: str = "") -> None:
+        """``places`` are where the volumes are, by where the container expects them; ``hosts`` goes into /etc/hosts."""
         program, *words = self._container["command"]
         assert program == "clusterregistry"
-        arguments = [self._rewritten(argument, places) for argument in self._container["args"]]
-        accounts = [path for path in places if path.startswith("/var/run/")] if mounting() else []
-        mounted = [part for path in accounts for part in (*mounting(), places[path], path)]
-        self.command = [*mounted, sys.executable, "-m", program, *words, *arguments]
+        mounted = [path for path in places if path.startswith(_MOUNTED)] if mounting() else []
+        rewritten = {path: place for path, place in places.items() if path not in mounted}
+        arguments = [self._rewritten(argument, rewritten) for argument in self._container["args"]]
+        self.command = [*self._mounts({path: places[path] for path in mounted}, hosts)]
+        self.command += [sys.executable, "-m", program, *words, *arguments]
         self.environ = {**environ, "PYTHONPATH": str(_SOURCES)}
         self._run()
+
+    def _mounts(self, places: dict[str, str], hosts: str) -> list[str]:
+        if not mounting():
+            return []
+        scratch = self.directory / "..scratch"
+        scratch.mkdir(exist_ok=True)
+        pairs = [part for path, place in places.items() for part in (place, path)]
+        return [*mounting(), str(scratch), hosts, *pairs, "--"]
 
     def _run(self) -> None:
         self._process = Process(self.command, log=self.log(), environ=self.environ)

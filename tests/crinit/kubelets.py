@@ -35,7 +35,10 @@ _events = itertools.count(1)
 
 
 class Kubelet:
-    """Runs the Deployments of one namespace from ``with`` to its end."""
+    """Runs the Deployments of one namespace from ``with`` to its end.
+
+    ``pods`` are by the name of their Deployment; those of further replicas have a number behind it: ``fleet/1``.
+    """
 
     def __init__(self, host: HostCluster, directory: Path, namespace: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -93,8 +96,9 @@ class Kubelet:
             return
         self._control(found)
         deployments = {each["metadata"]["name"]: each for each in self._namespace.items("apps/v1", "deployments")}
-        for name in set(self.pods) - set(deployments):
-            self._remove(name)
+        wanted = {key for name, each in deployments.items() for key in _keys(name, each)}
+        for key in set(self.pods) - wanted:
+            self._remove(key)
         for name, deployment in deployments.items():
             self._see_to(name, deployment)
         self._routes.look()
@@ -125,24 +129,29 @@ class Kubelet:
         self._host.admin.call("PUT", f"/api/v1/namespaces/{self._namespace.name}/finalize", body=finalized)
 
     def _see_to(self, name: str, deployment: dict[str, Any]) -> None:
-        template = deployment["spec"]["template"]
-        pod = self.pods.get(name)
-        if pod is None or pod.template != template:
-            assert pod is None or deployment["spec"]["strategy"]["type"] == "Recreate"
-            if pod is not None:
-                self._remove(name)
-            self.pods[name] = pod = self._started(name, template)
-        self._refresh(pod)
-        ready = 1 if self._tell(pod) else 0
+        keys = _keys(name, deployment)
+        pods = [self._current(key, deployment["spec"]["template"]) for key in keys]
+        for pod in pods:
+            self._refresh(pod)
+        ready = sum(self._tell(pod) for pod in pods)
         status = {
             "observedGeneration": deployment["metadata"]["generation"],
-            "replicas": 1,
-            "updatedReplicas": 1,
+            "replicas": len(pods),
+            "updatedReplicas": len(pods),
             "readyReplicas": ready,
             "availableReplicas": ready,
         }
         if deployment.get("status") != status:
             self._namespace.set_status("apps/v1", "deployments", name, status)
+
+    def _current(self, key: str, template: dict[str, Any]) -> Pod:
+        """The pod of the current template. The old one ends first, whatever the strategy is."""
+        pod = self.pods.get(key)
+        if pod is None or pod.template != template:
+            if pod is not None:
+                self._remove(key)
+            self.pods[key] = pod = self._started(key.partition("/")[0], template)
+        return pod
 
     def _remove(self, name: str) -> None:
         pod = self.pods.pop(name)
@@ -165,7 +174,8 @@ class Kubelet:
                 places[volume["name"]] = self.volumes.project(made, volume, directory / volume["name"])
         pod = Pod(made, template, address=address, directory=directory)
         mounted = made["spec"]["containers"][0]["volumeMounts"]
-        pod.start({each["mountPath"]: str(places[each["name"]]) for each in mounted}, self._environ(made, places))
+        at = {each["mountPath"]: str(places[each["name"]]) for each in mounted}
+        pod.start(at, self._environ(made, places), hosts=self._routes.hosts())
         self._event(pod, "Started")
         return pod
 
@@ -193,7 +203,7 @@ class Kubelet:
         """Secrets that have changed, now and then."""
         if next(self._rounds) % _ROUNDS_BETWEEN == 0:
             for volume in pod.template["spec"]["volumes"]:
-                if "secret" in volume:
+                if "secret" in volume or "configMap" in volume:
                     self.volumes.mount(volume, pod.directory / volume["name"])
 
     def _tell(self, pod: Pod) -> bool:
@@ -228,3 +238,7 @@ class Kubelet:
                 place = pod.directory / volume["name"]
                 kept = {each: (place / each).read_text() for each in ("ca.crt", "namespace")}
                 swap(place, {**kept, "token": token})
+
+
+def _keys(name: str, deployment: dict[str, Any]) -> list[str]:
+    return [f"{name}/{number}" if number else name for number in range(deployment["spec"]["replicas"])]

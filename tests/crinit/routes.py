@@ -9,7 +9,7 @@ from typing import Any
 from tests.crinit import kubelet_endpoint
 from tests.crinit.containers import Pod
 from tests.crinit.namespaces import Namespace
-from tests.crinit.networks import Address, Egress, Forward, local
+from tests.crinit.networks import Address, Egress, Forward, local, may_balance
 
 
 class Routes:
@@ -20,6 +20,7 @@ class Routes:
         self._services: list[dict[str, Any]] = []
         self._forwards: dict[Address, Forward] = {}
         self._published: dict[str, list[str]] = {}
+        self._addresses: dict[str, str] = {}
         self._egress = Egress(namespace.host.directory, self._find)
 
     def close(self) -> None:
@@ -41,12 +42,34 @@ class Routes:
             listening = socket.create_server(address)
             self._forwards[address] = Forward(listening, lambda: self._target(service, port))
 
-    def _balance(self, service: dict[str, Any]) -> None:
+    def hosts(self) -> str:
+        """The names of the services for /etc/hosts, each with an address that leads to its pods.
+
+        Empty where this user may not listen on the ports of services.
+        """
+        if not may_balance():
+            return ""
+        services = [each for each in self._namespace.items("v1", "services") if each["spec"].get("selector")]
+        return "\n".join(
+            f"{self._address(each)} {each['metadata']['name']}.{self._namespace.name}.svc" for each in services
+        )
+
+    def _address(self, service: dict[str, Any]) -> str:
+        name = service["metadata"]["name"]
+        if name not in self._addresses:
+            self._addresses[name] = self._listening(service)
+        return self._addresses[name]
+
+    def _listening(self, service: dict[str, Any]) -> str:
+        """An address of its own with the ports of the service."""
         number = random.randrange(1 << 8, 253 << 8)
         address = f"127.0.{number >> 8}.{number & 255}"
         for port in service["spec"]["ports"]:
             self._forward((address, port["port"]), service, port)
-        balanced = {"loadBalancer": {"ingress": [{"ip": address}]}}
+        return address
+
+    def _balance(self, service: dict[str, Any]) -> None:
+        balanced = {"loadBalancer": {"ingress": [{"ip": self._listening(service)}]}}
         self._namespace.set_status("v1", "services", service["metadata"]["name"], balanced)
 
     def _target(self, service: dict[str, Any], port: dict[str, Any]) -> Address | None:

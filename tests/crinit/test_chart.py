@@ -25,6 +25,14 @@ CHART = Path(__file__).parents[2] / "deploy" / "chart"
 NAME, NAMESPACE = "fleet", "registries"
 PEM = "-----BEGIN CERTIFICATE-----\nZm9v\n-----END CERTIFICATE-----\n"
 
+ACCESS_CONFIG = """\
+apiVersion: clusterregistry.k8s.io/v1alpha1
+kind: AccessConfiguration
+rules:
+- match: {selector: "env=dev"}
+  use: {none: {}}
+"""
+
 STANDALONE: dict[str, Any] = {"certificates": {"admin": {"certificate": PEM, "key": PEM}}, "tokenAuth": False}
 EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
     "standalone": (Mode.STANDALONE, {}, STANDALONE),
@@ -70,7 +78,37 @@ EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
         {"replicas": "3", "audit-log": "false", "network-policy": "false"},
         {**STANDALONE, "replicas": 3, "audit": {"enabled": False}, "networkPolicy": {"enabled": False}},
     ),
+    "a controller": (
+        Mode.STANDALONE,
+        {"with-controller": "true"},
+        {**STANDALONE, "controller": {"enabled": True}},
+    ),
+    "one controller with arguments and an access.yaml": (
+        Mode.STANDALONE,
+        {
+            "replicas": "3",
+            "with-controller": "true",
+            "controller-replicas": "1",
+            "controller-arg-overrides": "--secure-port=9443,--v=1",
+            "access-config": ACCESS_CONFIG,
+        },
+        {
+            **STANDALONE,
+            "replicas": 3,
+            "controller": {
+                "enabled": True,
+                "replicas": 1,
+                "arguments": ["--secure-port=9443", "--v=1"],
+                "accessConfig": ACCESS_CONFIG,
+            },
+        },
+    ),
     "aggregated": (Mode.AGGREGATED, {}, {"mode": "aggregated"}),
+    "an aggregated controller": (
+        Mode.AGGREGATED,
+        {"with-controller": "true"},
+        {"mode": "aggregated", "controller": {"enabled": True}},
+    ),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "3"}, {"mode": "aggregated", "replicas": 3}),
     **{
         f"aggregated with {argument}": (
@@ -81,6 +119,10 @@ EQUAL: dict[str, tuple[Mode, dict[str, str], dict[str, Any]]] = {
         for argument in RUNTIME_CONFIGS
     },
 }
+
+
+FILES = {"etcd-cafile": PEM, "access-config": ACCESS_CONFIG}
+"""The content of the files that flags name."""
 
 
 def run_helm(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -112,10 +154,15 @@ def comparable(manifests: list[dict[str, Any]]) -> dict[str, Any]:
     for manifest in seen:
         _blank(manifest)
         if manifest["kind"] == "Secret":
-            manifest["data"] = sorted(manifest["data"])
+            manifest["data"] = {name: _without_chance(name, held) for name, held in manifest["data"].items()}
         if manifest["kind"] == "APIService":
             assert manifest["spec"].pop("caBundle")
     return {f"{each['kind']} {each['metadata']['name']}": each for each in seen}
+
+
+def _without_chance(name: str, held: str) -> Any:
+    """The content of a kubeconfig without credentials; nothing of keys, certificates and tokens."""
+    return yaml.safe_load(base64.b64decode(held)) if name == "kubeconfig" else None
 
 
 def _blank(value: Any) -> None:
@@ -137,9 +184,10 @@ def refusal(values: dict[str, Any], *command: str) -> str:
 @pytest.mark.parametrize("case", EQUAL)
 def test_the_chart_gives_the_same_objects_as_crinit(case: str, tmp_path: Path) -> None:
     mode, given, values = EQUAL[case]
-    if given.get("etcd-cafile"):
-        (tmp_path / "ca.pem").write_text(PEM)
-        given = {**given, "etcd-cafile": str(tmp_path / "ca.pem")}
+    for flag, content in FILES.items():
+        if flag in given:
+            (tmp_path / flag).write_text(content)
+            given = {**given, flag: str(tmp_path / flag)}
     assert comparable(from_chart(values)) == comparable(from_crinit(mode, given))
 
 
@@ -185,7 +233,9 @@ def test_no_object_of_the_values_takes_a_value_that_it_does_not_have() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     # What is requested and limited is by names of the host cluster.
     expected = [each for each in _objects(values) if not each.endswith(("/requests", "/limits"))]
-    assert {"", "/service", "/etcd", "/etcd/resources", "/certificates/admin", "/serviceMonitor"} <= set(expected)
+    assert {"", "/service", "/etcd", "/controller", "/etcd/resources", "/certificates/admin", "/serviceMonitor"} <= set(
+        expected
+    )
     said = refusal(_with_typo(values))
     for path in expected:
         assert f"at '{path}': additional properties 'mistyped' not allowed" in said
@@ -235,23 +285,26 @@ PLACED = {
 }
 
 
-@pytest.mark.parametrize("workload", ["Deployment", "StatefulSet"])
-def test_pods_are_placed_as_the_values_say_and_those_of_the_other_workload_are_not(workload: str) -> None:
-    given = PLACED if workload == "Deployment" else {"etcd": PLACED}
+@pytest.mark.parametrize("workload", ["fleet", "fleet-etcd", "fleet-controller"])
+def test_pods_are_placed_as_the_values_say_and_those_of_other_workloads_are_not(workload: str) -> None:
+    controller = {"controller": {"enabled": True, **(PLACED if workload == "fleet-controller" else {})}}
+    placed: dict[str, dict[str, Any]] = {"fleet": PLACED, "fleet-etcd": {"etcd": PLACED}}
+    given = placed.get(workload, {})
+    values = {"replicas": 2, "imagePullSecrets": [{"name": "pull"}], **controller, **given}
     found = {
-        each["kind"]: each for each in from_chart({"replicas": 2, "imagePullSecrets": [{"name": "pull"}], **given})
+        each["metadata"]["name"]: each["spec"] for each in from_chart(values) if "template" in each.get("spec", {})
     }
-    template = found[workload]["spec"]["template"]
-    other = found["StatefulSet" if workload == "Deployment" else "Deployment"]["spec"]["template"]
-    for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
-        assert template["spec"][name] == PLACED[name]
-        assert name not in other["spec"]
+    assert found.keys() == {"fleet", "fleet-etcd", "fleet-controller"}
+    template = found[workload]["template"]
     assert template["spec"]["containers"][0]["resources"] == PLACED["resources"]
     assert template["metadata"]["annotations"] == PLACED["podAnnotations"]
     assert template["metadata"]["labels"]["team"] == "fleet"
-    assert found[workload]["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-    assert other["metadata"].keys() == {"labels"}
-    assert template["spec"]["imagePullSecrets"] == other["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+    assert found[workload]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    for name, spec in found.items():
+        assert spec["template"]["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+        assert name == workload or spec["template"]["metadata"].keys() == {"labels"}
+        for field in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
+            assert spec["template"]["spec"].get(field) == (PLACED[field] if name == workload else None)
 
 
 def test_labels_of_pods_cannot_take_the_place_of_those_that_select_them() -> None:

@@ -162,6 +162,10 @@ def test_all_mistakes_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> N
         (["standalone", "init", "fleet", "--dry-run", f"--etcd-cafile={__file__}"], "need --etcd-servers"),
         (["standalone", "init", "fleet", "--dry-run", "--etcd-servers=http://e:1", f"--etcd-certfile={__file__}"],
          "--etcd-certfile and --etcd-keyfile must be given together"),
+        (["standalone", "init", "fleet", "--dry-run", "--controller-replicas=1"], "needs --with-controller"),
+        (["standalone", "init", "fleet", "--dry-run", f"--access-config={__file__}"], "needs --with-controller"),
+        (["standalone", "init", "fleet", "--with-controller", "--access-config=/nowhere/access"], "No such file"),
+        (["standalone", "init", "fleet", "--with-controller", "--controller-replicas=0"], "number from 1 to 100"),
     ],
 )  # fmt: skip
 def test_every_mistake_is_reported(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

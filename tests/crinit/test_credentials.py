@@ -110,3 +110,21 @@ def test_a_damaged_authority_is_an_error_and_never_replaced() -> None:
 def test_an_aggregated_registry_has_no_administrator_of_its_own() -> None:
     material = made({}, settings=settings_from_flags.settings(Mode.AGGREGATED, "fleet", {}))
     assert (material.admin, material.token, material.etcd) == (None, "", None)
+
+
+def test_the_certificate_of_the_controller_is_made_kept_and_given_up_with_the_controller() -> None:
+    flags = {"with-controller": "true", "replicas": "3", "apiserver-enable-token-auth": "true"}
+    settings = settings_from_flags.settings(Mode.STANDALONE, "fleet", flags)
+    before = made({})
+    first = made(stored(before), settings=settings)
+    assert first.controller
+    certificate(first.controller.certificate).verify_directly_issued_by(certificate(before.authority.certificate))
+    held = {**stored(first), "controller": {"tls.crt": first.controller.certificate, "tls.key": first.controller.key}}
+    assert made(held, settings=settings) == first
+    later = made(held, settings=settings, now=NOW + 340 * DAY).controller
+    assert later
+    assert later.key == first.controller.key
+    assert later.certificate != first.controller.certificate
+    assert made(held) == before
+    aggregated = settings_from_flags.settings(Mode.AGGREGATED, "fleet", {"with-controller": "true"})
+    assert made({}, settings=aggregated).controller is None

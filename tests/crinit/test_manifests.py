@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from clusterregistry.apiserver.options import runtime_config
 from clusterregistry.crinit import settings_from_flags
 from clusterregistry.crinit.credentials import issuance
-from clusterregistry.crinit.manifests import apiservices, everything
+from clusterregistry.crinit.manifests import apiservices, controller, everything
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
 from clusterregistry.registry.cluster import cluster_resource
@@ -25,7 +28,10 @@ VARIANTS: dict[str, tuple[Mode, dict[str, str]]] = {
     "own etcd": (Mode.STANDALONE, {"replicas": "3"}),
     "own etcd, not persistent": (Mode.STANDALONE, {"replicas": "2", "etcd-persistent-storage": "false"}),
     "external etcd": (Mode.STANDALONE, {"etcd-servers": "http://etcd.example.com:2379"}),
+    "controller": (Mode.STANDALONE, {"with-controller": "true", "replicas": "3"}),
+    "one controller": (Mode.STANDALONE, {"with-controller": "true", "controller-replicas": "1"}),
     "aggregated": (Mode.AGGREGATED, {}),
+    "aggregated controller": (Mode.AGGREGATED, {"with-controller": "true"}),
     "aggregated replicas": (Mode.AGGREGATED, {"replicas": "2"}),
 }
 BOTH = ["v1beta1", "v1alpha1"]
@@ -62,6 +68,11 @@ def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for each in manifests:
         if each["kind"] in ("Deployment", "StatefulSet"):
             yield each
+
+
+def _is_ours(volume: dict[str, Any]) -> bool:
+    """Whether a volume is a Secret that is among the manifests: an operator may leave out an optional one."""
+    return "secret" in volume and not volume["secret"].get("optional")
 
 
 def test_every_object_is_unique_and_has_the_labels_of_its_registry(manifests: list[dict[str, Any]]) -> None:
@@ -102,6 +113,7 @@ def test_pods_pass_the_restricted_level(manifests: list[dict[str, Any]]) -> None
 
 def test_every_reference_leads_to_an_object(manifests: list[dict[str, Any]]) -> None:
     secrets, claims = named(manifests, "Secret"), named(manifests, "PersistentVolumeClaim")
+    config_maps = named(manifests, "ConfigMap")
     accounts, services = named(manifests, "ServiceAccount"), named(manifests, "Service")
     for workload in pods(manifests):
         pod = workload["spec"]["template"]["spec"]
@@ -111,7 +123,9 @@ def test_every_reference_leads_to_an_object(manifests: list[dict[str, Any]]) -> 
         mounts = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
         assert mounts.keys() == volumes.keys() | templates
         for volume in volumes.values():
-            if "secret" in volume:
+            if "configMap" in volume:
+                assert volume["configMap"]["name"] in config_maps
+            if _is_ours(volume):
                 held = secrets[volume["secret"]["secretName"]]["data"]
                 assert all(item["key"] in held for item in volume["secret"].get("items", []))
             if "persistentVolumeClaim" in volume:
@@ -129,7 +143,10 @@ def test_files_in_arguments_are_mounted(manifests: list[dict[str, Any]]) -> None
         files = set()
         for mount in pod["containers"][0]["volumeMounts"]:
             volume: dict[str, Any] = next((each for each in pod["volumes"] if each["name"] == mount["name"]), {})
-            if "secret" in volume:
+            if "configMap" in volume:
+                held = set(named(manifests, "ConfigMap")[volume["configMap"]["name"]]["data"])
+                files |= {f"{mount['mountPath']}/{name}" for name in held}
+            if _is_ours(volume):
                 only = {item["key"] for item in volume["secret"].get("items", [])}
                 held = only or set(secrets[volume["secret"]["secretName"]]["data"])
                 files |= {f"{mount['mountPath']}/{name}" for name in held}
@@ -156,7 +173,7 @@ def test_no_pod_mounts_the_key_of_an_authority(manifests: list[dict[str, Any]]) 
     secrets = named(manifests, "Secret")
     for workload in pods(manifests):
         for volume in workload["spec"]["template"]["spec"]["volumes"]:
-            if "secret" in volume:
+            if _is_ours(volume):
                 assert "ca.key" not in secrets[volume["secret"]["secretName"]]["data"]
 
 
@@ -284,3 +301,78 @@ def test_overrides_replace_arguments_and_add_others() -> None:
     assert container["args"][1] == "--secure-port=9443"
     assert container["args"][-1] == "--authorization-mode=RBAC,Webhook"
     assert len({argument.partition("=")[0] for argument in container["args"]}) == len(container["args"])
+
+
+def controller_pod(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    pod: dict[str, Any] = named(manifests, "Deployment")["fleet-controller"]["spec"]["template"]["spec"]
+    return pod
+
+
+def test_a_controller_comes_only_when_it_is_asked_for() -> None:
+    for mode in Mode:
+        assert "controller" not in str(manifests_of(mode, {}))
+        assert named(manifests_of(mode, {"with-controller": "true"}), "Deployment").keys() == {
+            "fleet",
+            "fleet-controller",
+        }
+
+
+def test_a_controller_of_a_standalone_registry_has_a_certificate_and_no_rights_in_the_host_cluster() -> None:
+    manifests = manifests_of(Mode.STANDALONE, {"with-controller": "true"})
+    assert [each for each in manifests if "rbac" in each["apiVersion"]] == []
+    assert controller_pod(manifests)["automountServiceAccountToken"] is False
+    held = {
+        name: base64.b64decode(text) for name, text in named(manifests, "Secret")["fleet-controller"]["data"].items()
+    }
+    subject = x509.load_pem_x509_certificate(held["tls.crt"]).subject.rfc4514_string()
+    assert subject == "CN=system:clusterregistry:controller"
+    config = json.loads(held["kubeconfig"])
+    assert config["clusters"][0]["cluster"]["server"] == "https://fleet.clusterregistry.svc"
+    named_files = {*config["clusters"][0]["cluster"].values(), *config["users"][0]["user"].values()} & held.keys()
+    assert named_files == {"ca.crt", "tls.crt", "tls.key"}
+
+
+def test_a_controller_of_an_aggregated_registry_writes_status_leases_and_events_and_nothing_else() -> None:
+    manifests = manifests_of(Mode.AGGREGATED, {"with-controller": "true"})
+    assert "fleet-controller" not in named(manifests, "Secret")
+    assert controller_pod(manifests)["automountServiceAccountToken"] is True
+    rules = [
+        (resource, verb)
+        for kind in ("ClusterRole", "Role")
+        for role in named(manifests, kind).values()
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    writes = {resource for resource, verb in rules if verb not in ("get", "list", "watch")}
+    assert writes == {"clusters/status", "leases", "events"}
+    assert not {verb for _, verb in rules} & {"*", "delete", "deletecollection", "impersonate", "escalate", "bind"}
+    (lease_role,) = named(manifests, "Role").values()
+    assert lease_role["metadata"]["namespace"] == "clusterregistry"
+    subjects = [
+        subject
+        for each in manifests
+        if each.get("roleRef", {}).get("name", "").endswith("controller")
+        for subject in each["subjects"]
+    ]
+    account = {"kind": "ServiceAccount", "name": "fleet-controller", "namespace": "clusterregistry"}
+    assert subjects == [account, account]
+
+
+def test_the_objects_that_a_controller_may_have_are_all_that_it_has() -> None:
+    for mode in Mode:
+        settings = settings_from_flags.settings(mode, "fleet", {"with-controller": "true"})
+        possible = {(each["kind"], each["metadata"]["name"]) for each in controller.possible_objects(settings)}
+        made = {
+            (each["kind"], each["metadata"]["name"])
+            for each in manifests_of(mode, {"with-controller": "true"})
+            if each["metadata"]["labels"].get(COMPONENT) == "controller"
+        }
+        assert made - possible == {("NetworkPolicy", "fleet-controller")}
+
+
+def test_an_access_yaml_is_given_to_the_controller_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "access.yaml"
+    file.write_text("# mine\n")
+    manifests = manifests_of(Mode.STANDALONE, {"with-controller": "true", "access-config": str(file)})
+    assert named(manifests, "ConfigMap")["fleet-access"]["data"] == {"access.yaml": "# mine\n"}

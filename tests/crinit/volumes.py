@@ -35,10 +35,20 @@ class Volumes:
         place.mkdir(parents=True, exist_ok=True)
         if "secret" in volume:
             self._secret(volume["secret"], place)
+        if "configMap" in volume:
+            self._config_map(volume["configMap"]["name"], place)
         return place
+
+    def _config_map(self, name: str, place: Path) -> None:
+        found = self._namespace.get("configmaps", name)
+        if found is None:
+            raise NotYet(name)
+        swap(place, found["data"])
 
     def _secret(self, source: dict[str, Any], place: Path) -> None:
         secret = self._namespace.get("secrets", source["secretName"])
+        if secret is None and source.get("optional"):
+            return
         if secret is None:
             raise NotYet(source["secretName"])
         only = {each["key"]: each["path"] for each in source.get("items", [])}

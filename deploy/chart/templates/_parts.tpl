@@ -91,7 +91,7 @@ failureThreshold: {{ .failures }}
     matchLabels: {{- include "registry.selector" . | nindent 6 }}
 {{- end }}
 
-{{/* Of pods: where they run, and what others want to see at them. "of" are the values of the server or of etcd. */}}
+{{/* Of pods: where they run, and what others want to see at them. "of" are the values of the server, of etcd or of the controller. */}}
 {{- define "registry.podMetadata" -}}
 {{- with .of.podAnnotations }}
 annotations: {{- toYaml . | nindent 2 }}
@@ -155,9 +155,13 @@ resources:
 {{- $own = append $own (printf "%s=/etc/clusterregistry/etcd/%s" (get $flags $file) $file) }}
 {{- end }}
 {{- end }}
+{{- include "registry.chosenArguments" (dict "own" $own "overrides" .Values.arguments) }}
+{{- end }}
+
+{{- define "registry.chosenArguments" -}}
 {{- $names := list }}
 {{- $chosen := dict }}
-{{- range concat $own .Values.arguments }}
+{{- range concat .own .overrides }}
 {{- $name := splitList "=" . | first }}
 {{- $names = append $names $name }}
 {{- $_ := set $chosen $name . }}

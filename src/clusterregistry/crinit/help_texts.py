@@ -64,8 +64,8 @@ _EXAMPLES = {
   # With an image that the nodes of the host cluster can pull
   crinit {{mode}} init my-registry --host-cluster-context=my-cluster --image={_IMAGE}
 
-  # Three replicas on three members of etcd
-  crinit {{mode}} init my-registry --host-cluster-context=my-cluster --replicas=3
+  # Three replicas on three members of etcd, and the controller that observes clusters
+  crinit {{mode}} init my-registry --host-cluster-context=my-cluster --replicas=3 --with-controller
 
   # See what would be applied, and change nothing
   crinit {{mode}} init my-registry --dry-run -o yaml""",

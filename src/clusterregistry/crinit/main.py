@@ -61,7 +61,7 @@ def _request(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
         mode, command = command, mode
     problems = [*resolved.problems, *_word_problems(mode, command, name), *_combination_problems(command, given)]
     # Files are read before the host cluster is called. Whether flags go together depends on the record there too.
-    problems += settings_from_flags.read_etcd_files(resolved.options.etcd_files)[1]
+    problems += settings_from_flags.read_files(resolved.options)[1]
     if problems:
         raise OptionsError(problems)
     return command, Request(mode=Mode(mode), name=name, given=given, options=resolved.options, environ=environ)

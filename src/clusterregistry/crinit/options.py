@@ -1,6 +1,7 @@
 """The options of crinit, each stated once. Those of v0.0.3 keep their names.
 
-``RegistryOptions`` describe a registry: crinit records them beside it, and a later run need not repeat them.
+``RegistryOptions`` and ``ControllerOptions`` describe a registry: crinit records them beside it, and a later run need
+not repeat them.
 """
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
@@ -20,6 +21,7 @@ from clusterregistry.cli.options.sources import Given, Reading, Resolved, resolv
 from clusterregistry.cli.options.value_types import BOOLEAN, DURATION, FILE, Kind, choice
 from clusterregistry.crinit.settings import (
     DEFAULT_CAPACITY,
+    DEFAULT_CONTROLLER_REPLICAS,
     DEFAULT_ETCD_IMAGE,
     DEFAULT_IMAGE,
     DEFAULT_NAMESPACE,
@@ -252,6 +254,43 @@ class EtcdFileOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """Controller, which observes the clusters of the registry."""
+
+    with_controller: bool = option(
+        False,
+        kind=BOOLEAN,
+        commands=_INIT,
+        help="Deploy the controller too: it observes the clusters and writes their status. When false, remove it.",
+    )
+    controller_replicas: int = option(
+        DEFAULT_CONTROLLER_REPLICAS,
+        kind=_number("NUMBER", 1, 100),
+        commands=_INIT,
+        help="How many controllers run. One of them observes, the others take over when it ends.",
+    )
+    controller_arg_overrides: tuple[str, ...] = option(
+        (),
+        kind=ARGUMENTS,
+        commands=_INIT,
+        help="Arguments of the controller to set or replace: --arg1=value1,--arg2=value2.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessOptions:
+    """Access of the controller to clusters. The content of the file is in a ConfigMap since the first run."""
+
+    access_config: Path | None = option(
+        None,
+        kind=FILE,
+        commands=_INIT,
+        help="The access.yaml of the controller: which credential is for which cluster.",
+        default_shown="KEY.token and KEY.kubeconfig in the Secret NAME-clusters",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Run."""
 
@@ -284,6 +323,8 @@ class CrinitOptions:
     host: HostOptions = field(default_factory=HostOptions)
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     etcd_files: EtcdFileOptions = field(default_factory=EtcdFileOptions)
+    controller: ControllerOptions = field(default_factory=ControllerOptions)
+    access: AccessOptions = field(default_factory=AccessOptions)
     run: RunOptions = field(default_factory=RunOptions)
 
 
@@ -295,7 +336,7 @@ OPTIONS = OptionSet(
         synonyms=by_word({"host-cluster-context": "context cluster", "cluster-registry-namespace": "namespace n"})
     ),
 )
-REMEMBERED = frozenset(each.flag for each in options_of(RegistryOptions))
+REMEMBERED = frozenset(each.flag for shape in (RegistryOptions, ControllerOptions) for each in options_of(shape))
 
 
 def resolve_given(given: Mapping[str, str]) -> Resolved[CrinitOptions]:

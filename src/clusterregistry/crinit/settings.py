@@ -12,6 +12,9 @@ DEFAULT_NAMESPACE = "clusterregistry"
 DEFAULT_IMAGE = f"clusterregistry:{__version__}"
 DEFAULT_ETCD_IMAGE = "registry.k8s.io/etcd:3.6.4-0"
 DEFAULT_CAPACITY = "10Gi"
+DEFAULT_CONTROLLER_REPLICAS = 2
+"""One leads, the other takes over within seconds."""
+
 ETCD_MEMBERS = 3
 """Three members survive the loss of one; a fourth would not survive the loss of a second one."""
 
@@ -53,6 +56,16 @@ class EtcdFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """The controller that observes the clusters of a registry and writes their status."""
+
+    replicas: int = DEFAULT_CONTROLLER_REPLICAS
+    access_config: str = ""
+    """The content of access.yaml; empty: a file for each cluster in the credentials folder."""
+    argument_overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One registry in a host cluster."""
 
@@ -74,6 +87,7 @@ class Settings:
     etcd_servers: tuple[str, ...] = ()
     etcd_files: EtcdFiles = field(default_factory=EtcdFiles)
     argument_overrides: tuple[str, ...] = ()
+    controller: ControllerSettings | None = None
 
     @property
     def storage(self) -> Storage:
@@ -85,6 +99,10 @@ class Settings:
     def service_host(self) -> str:
         """The name of the service in the host cluster."""
         return f"{self.name}.{self.namespace}.svc"
+
+    @property
+    def controller_name(self) -> str:
+        return f"{self.name}-controller"
 
     @property
     def etcd_name(self) -> str:

@@ -203,10 +203,102 @@ def test_a_module_with_another_checksum_is_refused(monkeypatch: pytest.MonkeyPat
         programs.build(programs.known_to_build()["etcd-server-3.6"], say=silent)
 
 
+GO = """#!/bin/sh
+case "$1" in
+mod) echo '{"Sum": "SUM", "GoMod": "/dev/null"}' ;;
+build)
+  echo "$@" >> "$LOG"
+  mkdir -p built
+  for word in "$@"; do case "$word" in */cmd/*) echo "$word" > "built/${word##*/}" ;; esac; done ;;
+esac
+"""
+
+
+def played_go(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, checksum: str) -> pathlib.Path:
+    """A go that writes the name of each command into its program, and its own arguments into the file returned."""
+    (folder / "go").write_text(GO.replace("SUM", checksum))
+    (folder / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("LOG", str(folder / "log"))
+    return folder / "log"
+
+
+CONTROL_PLANE = [f"kube-{name}-1.36" for name in ("scheduler", "apiserver", "controller-manager")]
+
+
+def test_programs_of_one_module_are_built_by_one_run_of_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = programs.known_to_build()
+    log = played_go(monkeypatch, tmp_path, known["kube-apiserver-1.36"].sum)
+    assert programs.main(["fetch", *CONTROL_PLANE]) == 0
+    for name in CONTROL_PLANE:
+        assert known[name].path().read_text() == f"{known[name].command}\n"
+        assert sorted(path.name for path in known[name].path().parent.iterdir()) == [
+            ".lock",
+            name.removesuffix("-1.36"),
+        ]
+    (run,) = log.read_text().splitlines()
+    assert run.count("/cmd/") == len(CONTROL_PLANE)
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith(": ready")] == [
+        f"{name}: ready" for name in CONTROL_PLANE
+    ]
+
+
+def test_only_what_is_missing_of_a_module_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    known = programs.known_to_build()
+    log = played_go(monkeypatch, tmp_path, known["kube-apiserver-1.36"].sum)
+    programs.build(known["kube-apiserver-1.36"], say=silent)
+    assert programs.main(["fetch", *CONTROL_PLANE]) == 0
+    first, second = log.read_text().splitlines()
+    assert first.endswith(" built/ k8s.io/kubernetes/cmd/kube-apiserver")
+    assert "kube-apiserver" not in second
+
+
+def test_releases_of_one_program_are_built_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    log = played_go(monkeypatch, tmp_path, programs.known_to_build()["kube-scheduler-1.36"].sum)
+    assert programs.main(["fetch", "kube-scheduler-1.36", "kube-scheduler-1.34"]) == 1  # of another checksum
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_programs_of_one_kubernetes_are_of_one_version() -> None:
+    known = programs.known_to_build()
+    for release in ("1.36", "1.34", "1.32"):
+        pinned = {known[f"kube-{name}-{release}"].at for name in ("apiserver", "controller-manager", "scheduler")}
+        assert len(pinned) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "executable"),
+    [("etcd-server-3.6", "server"), ("etcdutl-3.6", "etcdutl"), ("kube-scheduler-1.36", "kube-scheduler")],
+)
+def test_go_names_a_program_by_its_package(name: str, executable: str) -> None:
+    assert programs.known_to_build()[name].executable == executable
+
+
 def test_everything_that_make_e2e_needs_is_known() -> None:
     makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text()
     (host,) = re.findall(r"^E2E_HOST \?= (.+)$", makefile, re.MULTILINE)
-    lines = re.findall(r"^E2E_[A-Z]+ := (.+)$", makefile.replace("$(E2E_HOST)", host), re.MULTILINE)
+    lines = re.findall(r"^E2E_[A-Z]+ := (.+)$", _with_loops(makefile.replace("$(E2E_HOST)", host)), re.MULTILINE)
     named = [name for line in lines for name in line.split() if not name.startswith("$(E2E_")]
     assert set(named) <= {*programs.known(), *programs.known_to_build()}
-    assert "kube-apiserver-1.36" in named
+    assert {"kube-apiserver-1.36", "kube-scheduler-1.36"} <= set(named)
+
+
+def _with_loops(makefile: str) -> str:
+    """A makefile with its loops of one variable written out."""
+
+    def written_out(found: re.Match[str]) -> str:
+        return " ".join(found[3].replace(f"$({found[1]})", word) for word in found[2].split())
+
+    return re.sub(r"\$\(foreach (\w+),([^$,]*),((?:[^()]|\(\w+\))*)\)", written_out, makefile)
+
+
+def test_everything_that_make_members_needs_is_known() -> None:
+    makefile = (programs.VERSIONS_FILE.parent.parent / "Makefile").read_text()
+    (releases,) = re.findall(r"^MEMBERS \?= (.+)$", makefile, re.MULTILINE)
+    (line,) = re.findall(
+        r"^MEMBER_PROGRAMS = (.+)$", _with_loops(makefile.replace("$(MEMBERS)", releases)), re.MULTILINE
+    )
+    assert len(line.split()) == 3 * len(releases.split())
+    assert set(line.split()) <= set(programs.known_to_build())

@@ -9,7 +9,8 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests.access import KUBE_SYSTEM, RBAC
-from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, PART
+from clusterregistry.crinit.manifests.objects import CONTROLLER, CRINIT, INSTANCE, MANAGED_BY, PART
+from clusterregistry.crinit.settings import Mode
 
 _SERVING = (
     ("apps/v1", "Deployment"),
@@ -19,6 +20,8 @@ _SERVING = (
     ("v1", "Service"),
     ("v1", "ServiceAccount"),
 )
+_RIGHTS = ((f"{RBAC}/v1", "RoleBinding"), (f"{RBAC}/v1", "Role"))
+"""Of the controller of an aggregated registry."""
 _DATA = (("v1", "PersistentVolumeClaim"), ("v1", "Secret"))
 _RECORD = (("v1", "ConfigMap"),)
 """Deleted last: an interrupted run finds the other objects by it."""
@@ -31,7 +34,8 @@ _IN_EVERY_NAMESPACE = "kube-root-ca.crt"
 def run(session: Session, *, keep_data: bool, dry_run: bool) -> None:
     """Raises HostError; a missing object is no error."""
     answers.require_cluster(session.client)
-    kinds = _SERVING if keep_data else (*_SERVING, *_DATA, *_RECORD)
+    serving = (*_SERVING, *_RIGHTS) if session.mode is Mode.AGGREGATED else _SERVING
+    kinds = serving if keep_data else (*serving, *_DATA, *_RECORD)
     found = [*_cluster_wide(session), *_in_namespace(session, kinds)]
     if not found:
         session.progress.say(f'there is nothing of a registry "{session.name}" in the namespace {session.namespace}')
@@ -56,11 +60,13 @@ def _cluster_wide(session: Session) -> Iterator[tuple[str, str]]:
     for version in registration.registered(session):
         yield registration.path_to(version), registration.shown_as(version)
     prefix = f"{PART}-{session.namespace}-{session.name}"
-    bindings = (
+    rights = (
         ("ClusterRoleBinding", "", f"{prefix}-auth-delegator"),
         ("RoleBinding", KUBE_SYSTEM, f"{prefix}-auth-reader"),
+        ("ClusterRoleBinding", "", f"{prefix}-{CONTROLLER}"),
+        ("ClusterRole", "", f"{prefix}-{CONTROLLER}"),
     )
-    for kind, namespace, name in bindings:
+    for kind, namespace, name in rights:
         path = path_of(f"{RBAC}/v1", kind, namespace=namespace, name=name)
         found = session.client.get(path)
         if found is not None and apply.is_ours(found):

@@ -9,13 +9,16 @@ from clusterregistry.cli import exit_status
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError
 from clusterregistry.crinit.host.client import path_of
-from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE
-from clusterregistry.crinit.manifests.server import CONTAINER
+from clusterregistry.crinit.manifests import controller, server
+from clusterregistry.crinit.manifests.objects import COMPONENT, ETCD, INSTANCE
 
 _LAST = 10
 _LOG_LINES = "20"
 HOPELESS = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
 """Reasons of waiting containers that do not resolve themselves; a first ErrImagePull may."""
+
+_PROGRAMS = {server.CONTAINER: "server", controller.CONTAINER: "controller"}
+"""Our own programs, which end with a known status when they do not accept their arguments, by their container."""
 
 _OFTEN_ENOUGH = 4
 """Restarts after which waiting ends: they take more than a minute, enough for late dependencies."""
@@ -53,8 +56,10 @@ def _stuck(status: Mapping[str, Any]) -> str:
 
 def _crashing(status: Mapping[str, Any]) -> str:
     ended, times = _ended(status), int(status.get("restartCount") or 0)
-    if ended.get("exitCode") == exit_status.USAGE and status.get("name") == CONTAINER:
-        return f"the server in the container {CONTAINER} does not accept its arguments (status {exit_status.USAGE})"
+    program = _PROGRAMS.get(str(status.get("name")))
+    if ended.get("exitCode") == exit_status.USAGE and program:
+        container = status.get("name")
+        return f"the {program} in the container {container} does not accept its arguments (status {exit_status.USAGE})"
     if ended.get("exitCode") and times >= _OFTEN_ENOUGH:
         return f"the container {status.get('name')} has ended {times} times, last with status {ended['exitCode']}"
     return ""
@@ -68,7 +73,7 @@ def _ended(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def evidence(session: Session, component: str, workload: str) -> list[str]:
     """Returns events of the workload, then states, events and the last log lines of its pods."""
-    kind = "Deployment" if component == "server" else "StatefulSet"
+    kind = "StatefulSet" if component == ETCD else "Deployment"
     lines = _attempt(lambda: events(session, kind, workload))
     for pod in _attempt(lambda: pods(session, component)):
         lines += [_state(pod), *_attempt(lambda: events(session, "Pod", _name(pod)))]  # noqa: B023 - called at once

@@ -21,7 +21,7 @@ from clusterregistry.crinit.credentials import issuance
 from clusterregistry.crinit.credentials.material import Material
 from clusterregistry.crinit.host import answers, kubeconfig_files
 from clusterregistry.crinit.host.client import Client, path_of, path_to
-from clusterregistry.crinit.manifests import access, apiservices, everything, secrets, server
+from clusterregistry.crinit.manifests import access, apiservices, controller, everything, secrets, server
 from clusterregistry.crinit.manifests.objects import CRINIT, INSTANCE, MANAGED_BY, namespace
 from clusterregistry.crinit.settings import EtcdFiles, Mode, Settings, Storage
 
@@ -41,10 +41,12 @@ def run(session: Session, *, upgrade: bool = False) -> None:
     reached = _reached(session, settings)
     with session.progress.step("Certificates and credentials"):
         material = material_for(session, settings, names=reached.names)
-    for manifest in everything(settings, material):
+    manifests = everything(settings, material)
+    for manifest in manifests:
         if manifest["kind"] not in _AHEAD and manifest != server.service(settings):
             _apply(session, manifest)
     _remove_policies(session, settings)
+    _remove_controller(session, settings, wanted={path_to(manifest) for manifest in manifests})
     if settings.mode is Mode.AGGREGATED:
         registration.remove_unserved(session, settings)
     readiness.workloads(session, settings)
@@ -64,7 +66,7 @@ def chosen(session: Session, *, upgrade: bool = False) -> tuple[Settings, Mappin
     if record is not None:
         records.require_same_mode(record, session.mode, session.name)
         records.require_same_storage(record, settings)
-    return _with_known_etcd_files(session, settings), given
+    return _with_known_access_config(session, _with_known_etcd_files(session, settings)), given
 
 
 def material_for(session: Session, settings: Settings, *, names: tuple[str, ...]) -> Material:
@@ -150,6 +152,26 @@ def _remove_policies(session: Session, settings: Settings) -> None:
             with session.progress.step(apply.shown_as(found | {"kind": access.POLICY_KIND})) as outcome:
                 session.client.delete(f"{path}/{name}")
                 outcome.text = "deleted"
+
+
+def _remove_controller(session: Session, settings: Settings, *, wanted: set[str]) -> None:
+    """Deletes objects of a controller of an earlier run that the settings no longer have."""
+    for manifest in controller.possible_objects(settings):
+        path = path_to(manifest)
+        found = session.client.get(path) if path not in wanted else None
+        if found is not None and apply.is_ours(found):
+            with session.progress.step(apply.shown_as(manifest)) as outcome:
+                session.client.delete(path)
+                outcome.text = "deleted"
+
+
+def _with_known_access_config(session: Session, settings: Settings) -> Settings:
+    """Takes the access.yaml of an earlier run from its ConfigMap, where no flag gives one."""
+    if settings.controller is None or settings.controller.access_config:
+        return settings
+    held = session.client.get(path_to(controller.access_config(settings, settings.controller))) or {}
+    known = str((held.get("data") or {}).get(controller.ACCESS_CONFIG) or "")
+    return replace(settings, controller=replace(settings.controller, access_config=known))
 
 
 def _with_known_etcd_files(session: Session, settings: Settings) -> Settings:

@@ -10,15 +10,17 @@ from clusterregistry.crinit.commands import diagnosis
 from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.errors import HostError, NotReady
 from clusterregistry.crinit.host.client import Client, path_of
-from clusterregistry.crinit.manifests.objects import ETCD, SERVER
+from clusterregistry.crinit.manifests.objects import CONTROLLER, ETCD, SERVER
 from clusterregistry.crinit.settings import Settings, Storage
 
 
 def workloads(session: Session, settings: Settings) -> None:
-    """Waits for the pods; of etcd first, on which the server depends. Raises NotReady with the evidence."""
+    """Waits for the pods, in the order in which they depend on each other. Raises NotReady with the evidence."""
     if settings.storage is Storage.OWN_ETCD:
         _workload(session, kind="StatefulSet", name=settings.etcd_name, component=ETCD)
     _workload(session, kind="Deployment", name=settings.name, component=SERVER)
+    if settings.controller:
+        _workload(session, kind="Deployment", name=settings.controller_name, component=CONTROLLER)
 
 
 def _workload(session: Session, *, kind: str, name: str, component: str) -> None:
@@ -41,7 +43,7 @@ def _workload(session: Session, *, kind: str, name: str, component: str) -> None
         why = reason or f"they are not ready after {session.patience.text()}"
         raise NotReady(
             f"the pods of {kind} {session.namespace}/{name} do not come up: {why}",
-            remedy=_remedy(why),
+            remedy=_remedy(why, component),
             evidence=diagnosis.evidence(session, component, name),
         )
 
@@ -64,13 +66,16 @@ def _failure(workload: Mapping[str, Any]) -> str:
     return ""
 
 
-def _remedy(why: str) -> str:
+def _remedy(why: str, component: str) -> str:
     if "quota" in why:
         return "raise the ResourceQuota of the namespace, then run the same command again"
     if "Image" in why:
         return "push the image to where the nodes find it, or name another: --image=IMAGE; then run it again"
     if "arguments" in why:
-        return "correct them, as the log above says, with --apiserver-arg-overrides; then run it again"
+        flag = (
+            "--controller-arg-overrides or --access-config" if component == CONTROLLER else "--apiserver-arg-overrides"
+        )
+        return f"correct them, as the log above says, with {flag}; then run it again"
     return "see the events and logs above; then run the same command again, with a longer --timeout if it is slow"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.crinit import options
 from clusterregistry.crinit.commands import records, registration
 from clusterregistry.crinit.commands.readiness import is_ready
 from clusterregistry.crinit.commands.records import Record
@@ -15,7 +16,7 @@ from clusterregistry.crinit.commands.session import Session
 from clusterregistry.crinit.host import answers
 from clusterregistry.crinit.host.client import path_of
 from clusterregistry.crinit.manifests import apiservices
-from clusterregistry.crinit.manifests.objects import INSTANCE
+from clusterregistry.crinit.manifests.objects import COMPONENT, CONTROLLER, INSTANCE
 from clusterregistry.crinit.settings import Mode, split_arguments
 
 
@@ -39,7 +40,7 @@ def run(session: Session) -> bool:
     records.require_same_mode(record, session.mode, session.name)
     session.progress.say(f"{session.name} ({record.mode}, {record.storage}) in the namespace {session.namespace}")
     lines = [
-        *_workloads(session),
+        *_workloads(session, record),
         *_service(session),
         *_volumes(session),
         *_certificate(session),
@@ -50,15 +51,23 @@ def run(session: Session) -> bool:
     return all(line.good for line in lines)
 
 
-def _workloads(session: Session) -> Iterator[Line]:
+def _workloads(session: Session, record: Record) -> Iterator[Line]:
     deployments = [each for kind in ("Deployment", "StatefulSet") for each in _labelled(session, "apps/v1", kind)]
     if not deployments:
         yield Line(f"there is no Deployment; repair it: {session.command('init')}", good=False)
+    elif _lacks_controller(record, deployments):
+        yield Line(f"the controller is missing; repair it: {session.command('init')}", good=False)
     for found in deployments:
         status, spec = found.get("status") or {}, found["spec"]
         image = spec["template"]["spec"]["containers"][0]["image"]
         shown = f"{status.get('readyReplicas', 0)} of {spec.get('replicas', 1)} pods ready, image {image}"
         yield Line(f"{found['metadata']['name']}: {shown}", good=is_ready(found))
+
+
+def _lacks_controller(record: Record, deployments: list[dict[str, Any]]) -> bool:
+    """Whether the record has a controller that is not there."""
+    components = {(each["metadata"].get("labels") or {}).get(COMPONENT) for each in deployments}
+    return options.resolve_given(record.flags).options.controller.with_controller and CONTROLLER not in components
 
 
 def _service(session: Session) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from clusterregistry.apimachinery import certificates
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.crinit.credentials.material import ADMIN, MASTERS, EtcdMaterial, Material, Pair
+from clusterregistry.crinit.credentials.material import ADMIN, CONTROLLER, MASTERS, EtcdMaterial, Material, Pair
 from clusterregistry.crinit.manifests import secrets as secret_names
 from clusterregistry.crinit.settings import Mode, Settings, Storage
 
@@ -45,6 +45,7 @@ def material(wanted: Wanted, existing: Existing) -> Material:
         authority=_pair_of(authority),
         serving=_serving(authority, wanted, existing),
         admin=_admin(authority, wanted, existing) if standalone else None,
+        controller=_controller(authority, wanted, existing) if standalone and settings.controller else None,
         token=_token(existing) if settings.token_auth else "",
         etcd=_etcd(wanted, existing) if settings.storage is Storage.OWN_ETCD else None,
     )
@@ -70,6 +71,13 @@ def _admin(authority: certificates.Authority, wanted: Wanted, existing: Existing
         return certificates.client_certificate(by, key, user=ADMIN, group=MASTERS, now=wanted.now)
 
     return _kept_or_signed(authority, _held(existing, secret_names.CREDENTIALS), sign, names=(), now=wanted.now)
+
+
+def _controller(authority: certificates.Authority, wanted: Wanted, existing: Existing) -> Pair:
+    def sign(by: certificates.Authority, key: certificates.Key) -> bytes:
+        return certificates.client_certificate(by, key, user=CONTROLLER, group="", now=wanted.now)
+
+    return _kept_or_signed(authority, _held(existing, secret_names.CONTROLLER), sign, names=(), now=wanted.now)
 
 
 def _token(existing: Existing) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 ADMIN = "clusterregistry-admin"
 MASTERS = "system:masters"
+CONTROLLER = "system:clusterregistry:controller"
+"""The user as which the controller calls a standalone registry, which has a role of the same name for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,12 @@ class EtcdMaterial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """The credentials of a registry; ``admin`` is None if aggregated."""
+    """The credentials of a registry; ``admin`` is None if aggregated, ``controller`` also without a controller."""
 
     authority: Pair
     serving: Pair
     admin: Pair | None = None
+    controller: Pair | None = None
     token: str = ""
     etcd: EtcdMaterial | None = None
 

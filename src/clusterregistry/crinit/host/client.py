@@ -30,6 +30,7 @@ PLURALS = {
     "Namespace": "namespaces", "Service": "services", "Secret": "secrets", "ConfigMap": "configmaps",
     "PersistentVolumeClaim": "persistentvolumeclaims", "ServiceAccount": "serviceaccounts", "Event": "events",
     "Pod": "pods", "Node": "nodes", "ClusterRoleBinding": "clusterrolebindings", "RoleBinding": "rolebindings",
+    "ClusterRole": "clusterroles", "Role": "roles",
     "Deployment": "deployments", "StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets",
     "NetworkPolicy": "networkpolicies", "APIService": "apiservices", "ReplicaSet": "replicasets",
 }  # fmt: skip

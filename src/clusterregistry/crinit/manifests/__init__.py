@@ -7,7 +7,7 @@ and equal settings with equal material give equal manifests. deploy/chart has th
 from __future__ import annotations
 
 from clusterregistry.crinit.credentials.material import Material
-from clusterregistry.crinit.manifests import access, apiservices, etcd, pods, secrets, server
+from clusterregistry.crinit.manifests import access, apiservices, controller, etcd, pods, secrets, server
 from clusterregistry.crinit.manifests.objects import Manifest, namespace
 from clusterregistry.crinit.settings import Settings
 
@@ -26,5 +26,6 @@ def everything(settings: Settings, material: Material) -> list[Manifest]:
         *etcd.members(settings),
         server.deployment(settings),
         *pods.budgets(settings),
+        *controller.objects(settings),
         *apiservices.apiservices(settings, material),
     ]

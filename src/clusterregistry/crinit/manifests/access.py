@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from clusterregistry.crinit.manifests import etcd, server
-from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, cluster_wide, labels, metadata, selector
+from clusterregistry.crinit.manifests import controller, etcd, server
+from clusterregistry.crinit.manifests.objects import (
+    CONTROLLER,
+    ETCD,
+    SERVER,
+    Manifest,
+    cluster_wide,
+    labels,
+    metadata,
+    selector,
+)
 from clusterregistry.crinit.settings import Mode, Settings, Storage
 
 RBAC = "rbac.authorization.k8s.io"
@@ -54,20 +63,27 @@ def _subjects(settings: Settings) -> list[Manifest]:
 
 
 def network_policies(settings: Settings) -> list[Manifest]:
-    """Opens the server's port to everything, and the ports of etcd to the pods of the registry only.
+    """Opens the ports of server and controller to everything, and those of etcd to the pods of the registry only.
 
     Policies take effect where the network of the host cluster supports them; certificates are required everywhere.
-    Egress is not restricted: webhooks, OpenID Connect and an external etcd may be anywhere.
+    Egress is not restricted: webhooks, OpenID Connect, an external etcd and clusters may be anywhere.
     """
     if not settings.network_policy:
         return []
     # Clients come from anywhere, and so does the kube-apiserver of the host cluster, which is no pod.
-    of_server = _policy(settings, settings.name, SERVER, [{"ports": _port(server.PORT)}])
-    if settings.storage is not Storage.OWN_ETCD:
-        return [of_server]
+    made = [_policy(settings, settings.name, SERVER, [{"ports": _port(server.PORT)}])]
+    if settings.storage is Storage.OWN_ETCD:
+        made.append(_of_etcd(settings))
+    if settings.controller:
+        # Probes and metrics.
+        made.append(_policy(settings, settings.controller_name, CONTROLLER, [{"ports": _port(controller.PORT)}]))
+    return made
+
+
+def _of_etcd(settings: Settings) -> Manifest:
     client = {"ports": _port(etcd.CLIENT_PORT), "from": [_pods(settings, SERVER), _pods(settings, ETCD)]}
     peer = {"ports": _port(etcd.PEER_PORT), "from": [_pods(settings, ETCD)]}
-    return [of_server, _policy(settings, settings.etcd_name, ETCD, [client, peer])]
+    return _policy(settings, settings.etcd_name, ETCD, [client, peer])
 
 
 def _policy(settings: Settings, name: str, component: str, ingress: list[Manifest]) -> Manifest:

@@ -17,6 +17,7 @@ PART = "clusterregistry"
 
 SERVER = "server"
 ETCD = "etcd"
+CONTROLLER = "controller"
 
 
 def labels(settings: Settings, component: str = SERVER) -> dict[str, str]:

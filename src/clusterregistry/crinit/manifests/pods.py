@@ -1,7 +1,8 @@
-"""The parts that the pods of the server and of etcd share: security, mounts, probes, volumes, disruption budgets."""
+"""The parts that pods share: arguments, security, mounts, probes, volumes, disruption budgets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, metadata, selector
@@ -51,11 +52,23 @@ class Mount:
         return {**mounted, "readOnly": True} if self.read_only else mounted
 
 
-def secret(name: str, *, path: str, secret_name: str, only: tuple[str, ...] = ()) -> Mount:
+def arguments(own: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Returns a command line: a user's override takes the place of ours, others follow."""
+    return list({argument.partition("=")[0]: argument for argument in (*own, *overrides)}.values())
+
+
+def secret(name: str, *, path: str, secret_name: str, only: tuple[str, ...] = (), optional: bool = False) -> Mount:
+    """With ``optional`` a missing Secret is an empty folder, which is filled when the Secret is there."""
     source: Manifest = {"secretName": secret_name, "defaultMode": READABLE}
     if only:
         source["items"] = [{"key": key, "path": key} for key in only]
+    if optional:
+        source["optional"] = True
     return Mount(name=name, path=path, source={"secret": source}, read_only=True)
+
+
+def config_map(name: str, *, path: str, config_map_name: str) -> Mount:
+    return Mount(name=name, path=path, source={"configMap": {"name": config_map_name}}, read_only=True)
 
 
 def empty(name: str, *, path: str) -> Mount:
@@ -100,11 +113,11 @@ def claim_spec(settings: Settings) -> Manifest:
 
 def budgets(settings: Settings) -> list[Manifest]:
     """Lets a drain evict one pod of several at a time. A single pod has no budget, or its node could not be drained."""
-    made = [_budget(settings, settings.name, SERVER)] if settings.replicas > 1 else []
-    return [*made, _budget(settings, settings.etcd_name, ETCD)] if settings.storage is Storage.OWN_ETCD else made
+    made = [budget(settings, settings.name, SERVER)] if settings.replicas > 1 else []
+    return [*made, budget(settings, settings.etcd_name, ETCD)] if settings.storage is Storage.OWN_ETCD else made
 
 
-def _budget(settings: Settings, name: str, component: str) -> Manifest:
+def budget(settings: Settings, name: str, component: str) -> Manifest:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 
 from clusterregistry.crinit.credentials.material import Material, Pair
+from clusterregistry.crinit.manifests.objects import CONTROLLER as CONTROLLER_COMPONENT
 from clusterregistry.crinit.manifests.objects import ETCD, SERVER, Manifest, metadata
 from clusterregistry.crinit.settings import Mode, Settings, Storage
 
@@ -13,10 +15,14 @@ AUTHORITY = "ca"
 SERVING = "serving"
 CREDENTIALS = "credentials"
 TOKENS = "tokens"
+CONTROLLER = "controller"
+CLUSTERS = "clusters"
+"""Credentials of clusters for the controller: an operator makes it and fills it, never crinit."""
+
 ETCD_AUTHORITY = "etcd-ca"
 ETCD_PEER = "etcd-peer"
 ETCD_CLIENT = "etcd-client"
-ALL = (AUTHORITY, SERVING, CREDENTIALS, TOKENS, ETCD_AUTHORITY, ETCD_PEER, ETCD_CLIENT)
+ALL = (AUTHORITY, SERVING, CREDENTIALS, TOKENS, CONTROLLER, ETCD_AUTHORITY, ETCD_PEER, ETCD_CLIENT)
 
 
 def name_of(settings: Settings, secret: str) -> str:
@@ -24,7 +30,12 @@ def name_of(settings: Settings, secret: str) -> str:
 
 
 def secrets(settings: Settings, material: Material) -> list[Manifest]:
-    return [*_serving(settings, material), *_standalone(settings, material), *_etcd(settings, material)]
+    return [
+        *_serving(settings, material),
+        *_standalone(settings, material),
+        *_controller(settings, material),
+        *_etcd(settings, material),
+    ]
 
 
 def _serving(settings: Settings, material: Material) -> list[Manifest]:
@@ -44,6 +55,29 @@ def _standalone(settings: Settings, material: Material) -> list[Manifest]:
     if settings.token_auth:
         made.append(_secret(settings, TOKENS, {"token": material.token.encode(), "tokens.csv": material.token_file()}))
     return made
+
+
+def _controller(settings: Settings, material: Material) -> list[Manifest]:
+    """Returns the identity of the controller in a standalone registry. If aggregated, it has a service account."""
+    if material.controller is None:
+        return []
+    files = {**_tls(material.controller), "ca.crt": material.authority.certificate}
+    content = {**files, "kubeconfig": json.dumps(_kubeconfig(settings)).encode()}
+    return [_secret(settings, CONTROLLER, content, CONTROLLER_COMPONENT)]
+
+
+def _kubeconfig(settings: Settings) -> Manifest:
+    """Names the files beside it, so that a renewed certificate counts without a restart."""
+    user = {"client-certificate": "tls.crt", "client-key": "tls.key"}
+    server = f"https://{settings.service_host}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "registry",
+        "clusters": [{"name": "registry", "cluster": {"server": server, "certificate-authority": "ca.crt"}}],
+        "users": [{"name": "controller", "user": user}],
+        "contexts": [{"name": "registry", "context": {"cluster": "registry", "user": "controller"}}],
+    }
 
 
 def _etcd(settings: Settings, material: Material) -> list[Manifest]:

@@ -57,7 +57,7 @@ def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
         "name": CONTAINER,
         "image": settings.image,
         "command": ["clusterregistry", settings.mode.value],
-        "args": _arguments(settings),
+        "args": pods.arguments(_own_arguments(settings), settings.argument_overrides),
         "ports": [{"name": _TARGET, "containerPort": PORT, "protocol": "TCP"}],
         "startupProbe": _probe("/livez", period=2, failures=60),
         "livenessProbe": _probe("/livez", period=10, failures=6),
@@ -91,12 +91,6 @@ def _data(settings: Settings) -> pods.Mount:
     if settings.storage is Storage.SQLITE and settings.persistent:
         return pods.claim("data", path=_DATA, claim_name=_data_claim(settings))
     return pods.empty("data", path=_DATA)
-
-
-def _arguments(settings: Settings) -> list[str]:
-    """Returns the command line of the server: a user's override takes the place of ours, others follow."""
-    listed = (*_own_arguments(settings), *settings.argument_overrides)
-    return list({argument.partition("=")[0]: argument for argument in listed}.values())
 
 
 def _own_arguments(settings: Settings) -> list[str]:
