@@ -10,6 +10,7 @@ from clusterregistry.apiserver.options import CompletedOptions, Options
 from clusterregistry.apiserver.options import completion as options
 from clusterregistry.cli.completion.model import Command
 from clusterregistry.cli.options.sources import Resolved
+from clusterregistry.registry.main import COMMANDS
 from clusterregistry.registry.product import PRODUCT
 
 OPTIONS = PRODUCT.options
@@ -26,4 +27,4 @@ def resolve(arguments: Sequence[str], environ: Mapping[str, str], **further: Any
 
 def program() -> Command:
     """What a shell completes of ``clusterregistry``."""
-    return completion.program(OPTIONS)
+    return completion.program(OPTIONS, COMMANDS)

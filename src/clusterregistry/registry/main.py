@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from clusterregistry.apiserver.cli.program import server_program
+from clusterregistry.cli.subcommand import Listed
 from clusterregistry.registry.product import PRODUCT
 
-PROGRAM = server_program(PRODUCT)
+COMMANDS: tuple[Listed, ...] = ()
+"""The commands for clients of a registry. Each is loaded when it is called."""
+
+PROGRAM = server_program(PRODUCT, COMMANDS)
 main = PROGRAM.main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clusterregistry.apiserver.authz import modes
@@ -11,6 +12,7 @@ from clusterregistry.apiserver.options.groups import Options, by_group
 from clusterregistry.apiserver.pki import tls
 from clusterregistry.cli.completion.model import HELP, SHORT, Command, Flag, completion_command, flag_of
 from clusterregistry.cli.options.field import OptionSet
+from clusterregistry.cli.subcommand import Listed
 
 _WORDS = {"authorization-mode": tuple(modes.NAMES), "tls-cipher-suites": tuple(tls.CIPHER_SUITES)}
 """What the lists of some options may hold."""
@@ -19,7 +21,8 @@ _PRINT_CONFIG = Flag(name="print-config", help="Print the configuration in effec
 _HELP_ALL = Flag(name="help", help="Show help; --help=all shows every flag")
 
 
-def program(known: OptionSet[Options]) -> Command:
+def program(known: OptionSet[Options], more: Sequence[Listed] = ()) -> Command:
+    """``more`` are the commands that the program has besides the server's."""
     commands = (
         _server(known, "standalone", "run the API server on its own"),
         _server(known, "aggregated", "run it behind a kube-apiserver"),
@@ -29,6 +32,7 @@ def program(known: OptionSet[Options]) -> Command:
             flags=(HELP,),
             commands=tuple(_storage(known, each) for each in COMMANDS.values()),
         ),
+        *(each.described() for each in more),
         Command(name="version", help="print the version", flags=(HELP, SHORT)),
         completion_command(),
     )

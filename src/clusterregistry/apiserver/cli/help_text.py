@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clusterregistry.cli.program import Length
+from clusterregistry.cli.subcommand import Listed, list_lines
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.options import Options
@@ -21,7 +23,7 @@ Commands:
   standalone   run the API server on its own: it brings TLS, users and storage along
   aggregated   run it behind a kube-apiserver, which knows the users and their rights
   storage      back up, restore, check and move the data (also while the server runs)
-  version      print the version (--short: only the version)
+COMMANDS  version      print the version (--short: only the version)
   completion   make a script that has the shell complete commands and flags
   help         describe a command: PROGRAM help standalone (--help=all: every flag)
 
@@ -117,9 +119,10 @@ _PRINT_CONFIG = """\
 """
 
 
-def program(product: Product) -> str:
-    """The help of the program itself."""
-    text = _PROGRAM.replace("SUMMARY", product.summary).replace("EXAMPLE", product.example)
+def program(product: Product, commands: Sequence[Listed]) -> str:
+    """The help of the program itself; ``commands`` are those that it has besides the server's."""
+    listed = "".join(f"{line}\n" for line in list_lines(commands))
+    text = _PROGRAM.replace("COMMANDS", listed).replace("SUMMARY", product.summary).replace("EXAMPLE", product.example)
     return product.options.name_program(text)
 
 
