@@ -37,6 +37,7 @@ from clusterregistry.apimachinery.meta.names import generate_name
 from clusterregistry.apiserver.registry import deletion, object_rules
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.errors import LARGEST, ResourceErrors, api_error
+from clusterregistry.apiserver.registry.group_index import GroupIndex
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.selector_index import SelectorIndex
 from clusterregistry.apiserver.registry.strategy import Admit, Strategy
@@ -157,6 +158,8 @@ class Store:
         self.unique = UniqueFields(resource, storage, prefix=self.prefix)
         self.check_namespace: CheckNamespace | None = None
         """Called before an object of a namespaced resource is created; None: every namespace exists."""
+        self.groups: GroupIndex | None = None
+        """The groups of the objects; None: nothing groups them, or these groups are not served."""
         self._errors = ResourceErrors(resource, self.prefix)
         self._now = now
 
