@@ -63,6 +63,10 @@ class Membership(Protocol):
         """The groups of an object as the storage has or had it."""
         ...
 
+    def naming(self, name: str, /) -> frozenset[str]:
+        """The groups that name an object, whether it is stored or not."""
+        ...
+
     def members(self, groups: AbstractSet[str], /) -> AbstractSet[str]:
         """The stored objects that are in one of these groups."""
         ...
@@ -118,11 +122,9 @@ class AskedGroups:
 
 
 class GroupRights:
-    """The rights of users by the groups of one resource's objects. The authorizers have no opinion of their own then."""
+    """The rights of users by the groups of one resource's objects, where the authorizers have no opinion otherwise."""
 
-    def __init__(
-        self, authorizer: Union, *, groups: GroupNames, membership: Membership, find: Find
-    ) -> None:
+    def __init__(self, authorizer: Union, *, groups: GroupNames, membership: Membership, find: Find) -> None:
         self._authorizer, self._groups, self._find = authorizer, groups, find
         self.membership = membership
         self._at_once = authorizer.decides_at_once
@@ -237,12 +239,16 @@ class GroupRights:
         key = (user.name, user.groups, attributes.verb, attributes.subresource)
         known = self._listed.get(key)
         if known is None:
-            asking = ((name, self._authorizer.authorize(self._asking(attributes, name))) for name in self.membership.names)
-            known = frozenset(name for name, found in asking if isinstance(found, Decision) and found.allowed)
+            known = frozenset(name for name in self.membership.names if self._is_allowed(attributes, name))
             if len(self._listed) >= _CACHED:
                 self._listed.clear()
             self._listed[key] = known
         return known
+
+    def _is_allowed(self, attributes: Attributes, name: str) -> bool:
+        """The decision on one group by authorizers that decide at once."""
+        decision = self._authorizer.authorize(self._asking(attributes, name))
+        return isinstance(decision, Decision) and decision.allowed
 
     async def ask(self, attributes: Attributes) -> AskedGroups:
         """The groups on which the user has the verb, also of authorizers that ask other servers."""
@@ -276,7 +282,7 @@ class GroupRights:
         return Attributes(
             attributes.user,
             attributes.verb,
-            True,  # noqa: FBT003 - by position: keywords cost a dictionary, and there is one of these for each group
+            True,
             groups.group,
             attributes.version,
             groups.plural,

@@ -30,7 +30,7 @@ class View:
             return True
         return self.membership is not None and not self.groups.isdisjoint(self.membership.groups_of_object(obj))
 
-    def keys(self) -> frozenset[str]:
+    def present_keys(self) -> frozenset[str]:
         """The keys of a root-scoped resource's objects that it has now; some of the names may not exist."""
         if self.membership is None:
             return self.names

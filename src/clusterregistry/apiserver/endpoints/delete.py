@@ -22,7 +22,7 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
     """Deletes an object: a Status if it is removed, the object itself while it has finalizers."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     options = await _options(scope, request)
-    deleted = await scope.store.delete(request.info.key, options, check_stored=group_access.check_for(scope, request))
+    deleted = await scope.store.delete(request.info.key, options, check_stored=group_access.check_for(request))
     if not deleted.removed:
         return encoding.object_response(scope, deleted.kv, representation)
     resource = scope.resource

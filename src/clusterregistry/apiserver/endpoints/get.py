@@ -36,7 +36,7 @@ async def _get_later(scope: RequestScope, request: Request, representation: Repr
             await wait_until_fresh(scope.store, revision)
     kv = await scope.store.get(request.info.key, any_version=any_version)
     if request.group_rights:
-        await group_access.check(scope, request, kv)
+        await group_access.check(request, kv)
     if not representation.is_plain and len(kv.value) > LARGE:
         return await encoding.large_object_response(scope, kv, representation, include=include)
     return encoding.object_response(scope, kv, representation, include=include)

@@ -6,7 +6,7 @@ of it. ``registry.store`` calls what is here in each attempt of a write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from clusterregistry.apimachinery.meta import errors
@@ -25,7 +25,7 @@ from clusterregistry.apiserver.storage.interface import KeyValue
 _NO_GROUPS: frozenset[str] = frozenset()
 
 
-async def check(scope: RequestScope, request: Request, stored: Stored) -> None:
+async def check(request: Request, stored: Stored) -> None:
     """Decides on an object, or on the lack of one, if group rights have let the request pass. Raises 403 and 503."""
     rights = request.group_rights
     if rights is None:
@@ -44,9 +44,9 @@ def stored_groups(rights: GroupRights, key: str, stored: Stored) -> ObjectGroups
     return ObjectGroups(_NO_GROUPS if isinstance(stored, CorruptObject) else rights.membership.groups_of_object(stored))
 
 
-def check_for(scope: RequestScope, request: Request) -> CheckStored | None:
+def check_for(request: Request) -> CheckStored | None:
     """The check of what is stored for each attempt of a write; None: it needs none."""
-    return None if request.group_rights is None else partial(check, scope, request)
+    return None if request.group_rights is None else partial(check, request)
 
 
 def visible_to(scope: RequestScope, request: Request) -> Callable[[KeyValue], bool] | None:
@@ -60,6 +60,18 @@ def visible_to(scope: RequestScope, request: Request) -> Callable[[KeyValue], bo
         return view is None or view.shows(scope.store.key_in(kv), kv)
 
     return is_visible
+
+
+BeforeCreate = Callable[[], Awaitable[None]]
+
+
+def for_write(scope: RequestScope, request: Request) -> tuple[Admit | None, BeforeCreate]:
+    """What the store calls before it writes an object, and before an update creates one."""
+    admit = scope.admit_for(request.user, request.info)
+    if scope.group_rights is None:
+        return admit, partial(require, request, CREATE)
+    access = WriteAccess(scope.group_rights, request, admit)
+    return access.admit, access.before_create
 
 
 class WriteAccess:
@@ -120,10 +132,6 @@ class WriteAccess:
 
     def _groups_of(self, obj: Object) -> frozenset[str]:
         return self._rights.membership.groups_of(obj["metadata"].get("name", ""), _labels(obj))
-
-
-def write_access(scope: RequestScope, request: Request) -> tuple[Admit | None, Callable[[], object]]:
-    raise NotImplementedError
 
 
 def _may_not_join(

@@ -241,7 +241,7 @@ async def _visible_page(  # noqa: PLR0913 - all but the first two by keyword
 
 def _looked_up(store: Store, view: View, *, prefix: str, after: str) -> list[KeyValue]:
     """The objects of a view at the newest revision in memory, found by their keys: others take no time."""
-    found = map(store.storage.get_stale, sorted(store.prefix + key for key in view.keys()))
+    found = map(store.storage.get_stale, sorted(store.prefix + key for key in view.present_keys()))
     return [kv for kv in found if kv is not None and kv.key > after and kv.key.startswith(prefix)]
 
 
