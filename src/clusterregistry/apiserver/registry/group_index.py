@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector, Requirement
-from clusterregistry.apiserver.registry.grouping import NOTHING, Grouping, Members
+from clusterregistry.apiserver.registry.grouping import NOTHING, Grouping, Members, Object
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
 from clusterregistry.apiserver.storage.object_bytes import decoded_to_read, read_labels
 
@@ -142,6 +142,10 @@ class GroupIndex:
     def definition(self, group: str) -> Members:
         """What makes an object a member of a group; of one that does not exist, or cannot be read, nothing does."""
         return self._definitions.of(group)
+
+    def has_definition_of(self, group: str, obj: Object) -> bool:
+        """Whether an object of the group has the definition that counts now, rather than an earlier or later one."""
+        return group in self._members and self._definition_in(obj) == self._definitions.of(group)
 
     def absent_names(self, group: str) -> Sequence[str]:
         """The names that a group lists and no object has, sorted."""
@@ -275,11 +279,16 @@ class GroupIndex:
 
     def _read(self, kv: KeyValue) -> Members:
         """The definition of a group; one that cannot be read has no members."""
+        definition = self._definition_in(decoded_to_read(kv))
+        if definition is None:
+            _log.error("the group under %r has no members, since its definition cannot be read", kv.key)
+        return definition or NOTHING
+
+    def _definition_in(self, obj: Object) -> Members | None:
         try:
-            return self._grouping.members_of(decoded_to_read(kv))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one group, the others count
-            _log.error("the group under %r has no members, since its definition cannot be read: %r", kv.key, error)
-            return NOTHING
+            return self._grouping.members_of(obj)
+        except Exception:  # noqa: BLE001 - whatever is wrong with one group, the others count
+            return None
 
     def _define(self, stored_under: str, definition: Members | None) -> bool:
         """Sets the definition of a group, or removes the group (None). Returns whether that changed anything."""
