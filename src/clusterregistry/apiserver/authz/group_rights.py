@@ -42,7 +42,7 @@ _CACHED = 2048
 _SHOWN = 5
 """Groups that a reason names."""
 
-_MISSING = Decision(Verdict.ALLOW, "group rights: there is no such object, and the user may create members of groups")
+_MISSING = Decision(Verdict.ALLOW, "group rights: there is no such object, and the user may create some")
 _ON_SOME = Decision(Verdict.ALLOW, "group rights: decided on the object")
 _ON_ONE_OBJECT = frozenset(("get", "update", "patch", "delete"))
 
@@ -164,11 +164,13 @@ class GroupRights:
         decision = await _resolved(self.decide(attributes, naming))
         if decision.allowed or attributes.verb not in _ON_ONE_OBJECT:
             return decision
-        for asked in (attributes, _with(attributes, verb=CREATE, subresource="")):
-            decision = await _resolved(self.decide_on_some(asked))
-            if not decision.allowed:
-                return decision
-        return _MISSING
+        decision = await _resolved(self.decide_on_some(attributes))
+        if not decision.allowed:
+            return decision
+        creating = _with(attributes, verb=CREATE, subresource="")
+        if not (await decided(self._authorizer, creating)).allowed:
+            decision = await _resolved(self.decide_on_some(creating))
+        return _MISSING if decision.allowed else decision
 
     def decide(self, attributes: Attributes, groups: Collection[str]) -> Decision | Awaitable[Decision]:
         """ALLOW if one of the groups gives the right, else no opinion, or undecided if one might give it.
