@@ -110,7 +110,7 @@ async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Se
             options=options, stores={one.resource.qualified_name: one.store for one in served}, writer_of=_writer_of
         )
         await stack.enter_async_context(run_product_controllers(product.controllers(opened)))
-        auth = await build_auth(options, policy, now=now, stack=stack)
+        auth = await build_auth(options, policy, [one.store for one in served], now=now, stack=stack)
         parts = _Parts(
             options=options,
             product=product,
@@ -215,6 +215,7 @@ class _Parts:
             authorizer=auth.authorizer,
             filtered_lists=options.authorization.authorization_filtered_lists,
             namespaced={(group, plural) for (group, _, plural), scope in scopes.items() if scope.resource.namespaced},
+            group_rights=auth.group_rights,
             request_metrics=request_metrics,
             reading=_fair_queue(options.limits.max_requests_inflight),
             writing=_fair_queue(options.limits.max_mutating_requests_inflight),
@@ -242,6 +243,7 @@ class _Parts:
                 broadcaster=one.broadcaster,
                 field_managers=field_managers(one.resource, version, now=now),
                 admissions=_declared_admissions(one.resource) | admissions.get(one.resource.qualified_name, {}),
+                group_rights=self.auth.group_rights.get((one.resource.group_of(version), one.resource.plural)),
             )
             for one in self.served
             for version in one.resource.versions
