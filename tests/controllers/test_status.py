@@ -156,7 +156,10 @@ def test_fresh_data_are_fresh_for_three_intervals() -> None:
 def test_a_cluster_that_is_left_alone_by_its_breaker_keeps_what_it_had() -> None:
     """Its rounds are reported without questions: the parts do not get old."""
     nonsense = well(at=NOW, asked_at=NOW - 290, breaker_open_until=NOW + 10, health=part(Reason.BAD_RESPONSE))
-    sections = {"version": replace(nonsense.version, at=NOW - 290), "nodes": replace(nonsense.nodes, at=NOW - 350)}
+    sections: dict[str, Any] = {
+        "version": replace(nonsense.version, at=NOW - 290),
+        "nodes": replace(nonsense.nodes, at=NOW - 350),
+    }
 
     found = status_of(replace(nonsense, **sections))
 

@@ -92,7 +92,7 @@ class CredentialInfo:
     """The rule and the resolver, such as ``rule 2 (file)``; never the credential."""
     expires_at: float | None = None
     renews: bool = False
-    """The source makes a new credential before this one ends, so that its end needs nobody's attention."""
+    """The source makes a new credential before this one ends, so that its end needs no attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
