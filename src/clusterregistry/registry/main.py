@@ -18,7 +18,14 @@ def _access_check() -> Subcommand[Any]:
     return check_command.load()
 
 
+def _controller() -> Subcommand[Any]:
+    from clusterregistry.controllers import command  # noqa: PLC0415 - a server does not wait for it
+
+    return command.load()
+
+
 COMMANDS: tuple[Listed, ...] = (
+    Listed(name="controller", summary="observe clusters and write their status", load=_controller),
     Listed(
         name="access",
         summary="try the credentials for clusters",
