@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.garbage_collector import WriterOf
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.rbac.bootstrap import GrantedRole
     from clusterregistry.apiserver.registry.resource import Resource
     from clusterregistry.apiserver.registry.store import Store
 
@@ -36,6 +37,10 @@ class Opened:
     """By qualified name, such as ``widgets.example.com``: every resource, served or not."""
     writer_of: WriterOf
     """Makes the writer of a store and a subresource (empty: the object itself)."""
+
+
+def _no_roles() -> Sequence[GrantedRole]:
+    return ()
 
 
 def _no_controllers(_opened: Opened) -> Sequence[Controller]:
@@ -59,6 +64,8 @@ class Product:
     """Makes the resources of the product."""
     controllers: Callable[[Opened], Sequence[Controller]] = _no_controllers
     """Makes the controllers that run beside the requests, also behind a host cluster."""
+    roles: Callable[[], Sequence[GrantedRole]] = _no_roles
+    """Makes the default roles of the product's own programs, for a server that stands alone with RBAC."""
     credential_finder: Callable[[], FindCredential] = _find_nothing
     """Gives what finds credentials in texts: the audit log masks them."""
 

@@ -17,6 +17,7 @@ from clusterregistry.cli.options.value_types import DURATION, choice
 if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.rbac.bootstrap import GrantedRole
     from clusterregistry.apiserver.registry.resource import Resource
 
 
@@ -66,6 +67,12 @@ def _controllers(opened: Opened) -> Sequence[Controller]:
     return controllers
 
 
+def _roles() -> Sequence[GrantedRole]:
+    from clusterregistry.registry.program_roles import CONTROLLER  # noqa: PLC0415 - as above
+
+    return (CONTROLLER,)
+
+
 def _credential_finder() -> FindCredential:
     from clusterregistry.registry.cluster.credential_patterns import find_credential  # noqa: PLC0415
 
@@ -83,5 +90,6 @@ PRODUCT = Product(
     example="get clusters",
     resources=_resources,
     controllers=_controllers,
+    roles=_roles,
     credential_finder=_credential_finder,
 )
