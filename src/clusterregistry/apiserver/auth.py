@@ -26,6 +26,7 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
+    from clusterregistry.apiserver.product import OwnAuth
 
 REVIEWS: Sequence[Definition] = (
     SelfSubjectReviews.definition,
@@ -54,11 +55,19 @@ class AuthComponents:
 
 
 async def build_auth(
-    options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
+    options: CompletedOptions,
+    policy: Policy,
+    *,
+    own: OwnAuth,
+    now: Callable[[], str],
+    stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
-    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError."""
+    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError.
+
+    ``own`` is what the product adds to a server that stands alone.
+    """
     if options.host is None:
-        return await _local_auth(options, policy, now=now, stack=stack)
+        return await _local_auth(options, policy, own=own, now=now, stack=stack)
     # Late, as below: clients of other servers are slow to import, and most servers have none.
     from clusterregistry.apiserver.delegated_auth import HostClusterAuth  # noqa: PLC0415
 
@@ -67,13 +76,19 @@ async def build_auth(
 
 
 async def _local_auth(
-    options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
+    options: CompletedOptions,
+    policy: Policy,
+    *,
+    own: OwnAuth,
+    now: Callable[[], str],
+    stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
     remote_tokens, remote_modes = await _remote_auth(options, stack)
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=remote_modes)
+    named = options.authorization.authorization_mode
+    authorizer = modes.in_order(named, policy, made=remote_modes, first=own.authorizers)
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
-    tokens = [*([] if token_file is None else [token_file]), *remote_tokens]
+    tokens = [*([] if token_file is None else [token_file]), *own.tokens, *remote_tokens]
     reviews: Sequence[Review] = (
         SelfSubjectReviews(now),
         TokenReviews(tokens),

@@ -10,7 +10,7 @@ from clusterregistry import __version__
 from clusterregistry.api.clusterregistry import GROUP, v1beta1
 from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.options.runtime_config import is_served
-from clusterregistry.apiserver.product import FindCredential, Opened, Product
+from clusterregistry.apiserver.product import FindCredential, Opened, OwnAuth, Product
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import DURATION, choice
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
     from clusterregistry.apiserver.registry.resource import Resource
+
+
+_CLUSTERS = f"clusters.{GROUP}"
+_TOKENS = f"bootstraptokens.{GROUP}"
+_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+_EVENTS = "events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +53,59 @@ def _resources(options: CompletedOptions) -> Sequence[Resource]:
     own: RegistryOptions = options.product
     given = options.features.runtime_config
     has_v1beta1 = is_served(given, group=GROUP, version=v1beta1.VERSION, plural="clusters")
-    return (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1),)
+    clusters = cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1)
+    if options.host:  # which authenticates and signs
+        return (clusters,)
+    from clusterregistry.registry.bootstraptoken import bootstrap_token_resource  # noqa: PLC0415 - as above
+
+    return clusters, bootstrap_token_resource()
 
 
 def _controllers(opened: Opened) -> Sequence[Controller]:
     from clusterregistry.registry.cluster.staleness import StalenessController  # noqa: PLC0415 - as above
 
     own: RegistryOptions = opened.options.product
-    if not own.cluster_status_interval:
-        return ()
-    writer = opened.writer_of(opened.stores[f"clusters.{GROUP}"], "status")
-    return (StalenessController(writer, interval=own.cluster_status_interval),)
+    made: list[Controller] = []
+    if own.cluster_status_interval:
+        writer = opened.writer_of(opened.stores[_CLUSTERS], "status")
+        made.append(StalenessController(writer, interval=own.cluster_status_interval))
+    if opened.options.host is None:
+        made += _agent_controllers(opened)
+    return made
+
+
+def _agent_controllers(opened: Opened) -> Sequence[Controller]:
+    from clusterregistry.registry.agents.approver import AgentApprover  # noqa: PLC0415 - as above
+    from clusterregistry.registry.agents.identity import Identities  # noqa: PLC0415
+    from clusterregistry.registry.bootstraptoken.cleaner import TokenCleaner  # noqa: PLC0415
+    from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens  # noqa: PLC0415
+
+    tokens, stores = opened.stores[_TOKENS], opened.stores
+    approvals = opened.writer_of(stores[_REQUESTS], "approval")
+    identities = Identities(BootstrapTokens(tokens))
+    return AgentApprover(approvals, clusters=stores[_CLUSTERS], identities=identities), TokenCleaner(tokens)
+
+
+def _auth(opened: Opened) -> OwnAuth:
+    from clusterregistry.registry.agents import admission  # noqa: PLC0415 - as above
+    from clusterregistry.registry.agents.authorizer import AgentAuthorizer  # noqa: PLC0415
+    from clusterregistry.registry.agents.identity import Identities  # noqa: PLC0415
+    from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens  # noqa: PLC0415
+
+    stores = opened.stores
+    tokens = BootstrapTokens(stores[_TOKENS])
+    identities = Identities(tokens)
+    requests = admission.CertificateRequestAdmission(identities, requests=stores[_REQUESTS], clusters=stores[_CLUSTERS])
+    return OwnAuth(
+        # Where nobody can see tokens, and delete them, there are none.
+        tokens=[tokens] if stores[_TOKENS].resource.versions else [],
+        authorizers=[AgentAuthorizer(identities)],
+        admissions={
+            _CLUSTERS: {"": admission.ClusterAdmission(identities)},
+            _EVENTS: {"": admission.EventAdmission(identities)},
+            _REQUESTS: {"": requests},
+        },
+    )
 
 
 def _credential_finder() -> FindCredential:
@@ -77,5 +125,6 @@ PRODUCT = Product(
     example="get clusters",
     resources=_resources,
     controllers=_controllers,
+    auth=_auth,
     credential_finder=_credential_finder,
 )
