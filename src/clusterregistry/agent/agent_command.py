@@ -1,0 +1,1 @@
+"""``agent``: observes one cluster from inside, and writes its status."""
