@@ -162,7 +162,12 @@ def _member(given: Given[JoinOptions]) -> RestConfig | None:
 
 
 def _deliver(options: JoinOptions, joined: Joined) -> None:
-    deployed = manifest.Deployed(cluster=joined.name, kubeconfig=joined.kubeconfig, image=options.image)
+    deployed = manifest.Deployed(
+        cluster=joined.name,
+        kubeconfig=joined.kubeconfig,
+        image=options.image,
+        certificate_seconds=int(options.certificate_duration),
+    )
     text = manifest.as_yaml(manifest.objects(deployed))
     if options.out == _STANDARD_OUTPUT:
         say(text.rstrip("\n"))

@@ -43,6 +43,7 @@ class Deployed:
     cluster: str
     kubeconfig: bytes
     image: str
+    certificate_seconds: int
 
 
 def objects(wanted: Deployed) -> list[Manifest]:
@@ -144,6 +145,7 @@ def _container(wanted: Deployed) -> Manifest:
             f"--cluster={wanted.cluster}",
             f"--kubeconfig={_FOLDER}/{SECRET_KEY}",
             f"--kubeconfig-secret={NAMESPACE}/{SECRET}",
+            f"--certificate-duration={wanted.certificate_seconds}s",
             "--logging-format=json",
         ],
         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},

@@ -109,10 +109,10 @@ class BootstrapTokens:
         return token.user() if is_right and not token.problem(self._clock()) else None
 
     def refusal(self, token: str) -> str:
-        """Why a token is refused, for the log: with its ID, never with its secret."""
+        """Why a token is refused, for the log: with its ID, never with its secret. Empty for another kind of token."""
         parts = split_token(token)
         if parts is None:
-            return "it is no bootstrap token"
+            return ""
         known = self._known(parts[0])
         if known is None:
             return f"there is no bootstrap token {parts[0]}"
