@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.garbage_collector import WriterOf
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.rbac.bootstrap import GrantedRole
     from clusterregistry.apiserver.registry.resource import Resource
     from clusterregistry.apiserver.registry.store import Store
     from clusterregistry.apiserver.registry.strategy import Admission
@@ -57,6 +58,10 @@ def _no_own_auth(_opened: Opened) -> OwnAuth:
     return OwnAuth()
 
 
+def _no_roles() -> Sequence[GrantedRole]:
+    return ()
+
+
 def _no_controllers(_opened: Opened) -> Sequence[Controller]:
     return ()
 
@@ -80,6 +85,8 @@ class Product:
     """Makes the controllers that run beside the requests, also behind a host cluster."""
     auth: Callable[[Opened], OwnAuth] = _no_own_auth
     """Makes the product's own users and rights. Not called behind a host cluster, which decides alone."""
+    roles: Callable[[], Sequence[GrantedRole]] = _no_roles
+    """Makes the default roles of the product's own programs, for a server that stands alone with RBAC."""
     credential_finder: Callable[[], FindCredential] = _find_nothing
     """Gives what finds credentials in texts: the audit log masks them."""
 

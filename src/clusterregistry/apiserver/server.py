@@ -148,7 +148,8 @@ def _run_rbac_controllers(
         field_manager = field_managers(one.resource, one.resource.stored_as, now=now)[""]
         return ServerWriter(store=one.store, field_manager=field_manager)
 
-    defaults = Defaults(manager=product.name, resources=[one.resource for one in served])
+    resources = [one.resource for one in served]
+    defaults = Defaults(manager=product.name, resources=resources, granted=product.roles())
     return run_controllers(policy, {plural: writer(plural) for plural in escalation.RESOURCES}, defaults=defaults)
 
 

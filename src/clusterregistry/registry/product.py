@@ -17,13 +17,8 @@ from clusterregistry.cli.options.value_types import DURATION, choice
 if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.rbac.bootstrap import GrantedRole
     from clusterregistry.apiserver.registry.resource import Resource
-
-
-_CLUSTERS = f"clusters.{GROUP}"
-_TOKENS = f"bootstraptokens.{GROUP}"
-_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
-_EVENTS = "events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,45 +62,25 @@ def _controllers(opened: Opened) -> Sequence[Controller]:
     own: RegistryOptions = opened.options.product
     made: list[Controller] = []
     if own.cluster_status_interval:
-        writer = opened.writer_of(opened.stores[_CLUSTERS], "status")
+        writer = opened.writer_of(opened.stores[f"clusters.{GROUP}"], "status")
         made.append(StalenessController(writer, interval=own.cluster_status_interval))
     if opened.options.host is None:
-        made += _agent_controllers(opened)
+        from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
+
+        made += parts.controllers(opened)
     return made
 
 
-def _agent_controllers(opened: Opened) -> Sequence[Controller]:
-    from clusterregistry.registry.agents.approver import AgentApprover  # noqa: PLC0415 - as above
-    from clusterregistry.registry.agents.identity import Identities  # noqa: PLC0415
-    from clusterregistry.registry.bootstraptoken.cleaner import TokenCleaner  # noqa: PLC0415
-    from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens  # noqa: PLC0415
-
-    tokens, stores = opened.stores[_TOKENS], opened.stores
-    approvals = opened.writer_of(stores[_REQUESTS], "approval")
-    identities = Identities(BootstrapTokens(tokens))
-    return AgentApprover(approvals, clusters=stores[_CLUSTERS], identities=identities), TokenCleaner(tokens)
-
-
 def _auth(opened: Opened) -> OwnAuth:
-    from clusterregistry.registry.agents import admission  # noqa: PLC0415 - as above
-    from clusterregistry.registry.agents.authorizer import AgentAuthorizer  # noqa: PLC0415
-    from clusterregistry.registry.agents.identity import Identities  # noqa: PLC0415
-    from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens  # noqa: PLC0415
+    from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
 
-    stores = opened.stores
-    tokens = BootstrapTokens(stores[_TOKENS])
-    identities = Identities(tokens)
-    requests = admission.CertificateRequestAdmission(identities, requests=stores[_REQUESTS], clusters=stores[_CLUSTERS])
-    return OwnAuth(
-        # Where nobody can see tokens, and delete them, there are none.
-        tokens=[tokens] if stores[_TOKENS].resource.versions else [],
-        authorizers=[AgentAuthorizer(identities)],
-        admissions={
-            _CLUSTERS: {"": admission.ClusterAdmission(identities)},
-            _EVENTS: {"": admission.EventAdmission(identities)},
-            _REQUESTS: {"": requests},
-        },
-    )
+    return parts.own_auth(opened)
+
+
+def _roles() -> Sequence[GrantedRole]:
+    from clusterregistry.registry.program_roles import CONTROLLER  # noqa: PLC0415 - as above
+
+    return (CONTROLLER,)
 
 
 def _credential_finder() -> FindCredential:
@@ -126,5 +101,6 @@ PRODUCT = Product(
     resources=_resources,
     controllers=_controllers,
     auth=_auth,
+    roles=_roles,
     credential_finder=_credential_finder,
 )

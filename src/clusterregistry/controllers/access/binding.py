@@ -74,7 +74,7 @@ class Binding:
             self._start()
             # A caller that gives up does not end the resolution: the next one finds its result.
             if self._task is not None:
-                await asyncio.shield(self._task)
+                await asyncio.wait([self._task])
         elif self._should_renew():
             self._start()
         return self._outcome()
