@@ -111,7 +111,7 @@ async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Se
         )
         await stack.enter_async_context(run_product_controllers(product.controllers(opened)))
         own = OwnAuth() if options.host else product.auth(opened)
-        auth = await build_auth(options, policy, own=own, now=now, stack=stack)
+        auth = await build_auth(options, policy, [one.store for one in served], own=own, now=now, stack=stack)
         parts = _Parts(
             options=options,
             product=product,
@@ -219,6 +219,7 @@ class _Parts:
             authorizer=auth.authorizer,
             filtered_lists=options.authorization.authorization_filtered_lists,
             namespaced={(group, plural) for (group, _, plural), scope in scopes.items() if scope.resource.namespaced},
+            group_rights=auth.group_rights,
             request_metrics=request_metrics,
             reading=_fair_queue(options.limits.max_requests_inflight),
             writing=_fair_queue(options.limits.max_mutating_requests_inflight),
@@ -249,6 +250,7 @@ class _Parts:
                     _declared_admissions(one.resource) | admissions.get(one.resource.qualified_name, {}),
                     self.own_auth.admissions.get(one.resource.qualified_name, {}),
                 ),
+                group_rights=self.auth.group_rights.get((one.resource.group_of(version), one.resource.plural)),
             )
             for one in self.served
             for version in one.resource.versions
