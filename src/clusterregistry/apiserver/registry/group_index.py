@@ -131,6 +131,10 @@ class GroupIndex:
         found = [members for group in groups if (members := self._members.get(group))]
         return frozenset().union(*found)
 
+    def naming(self, name: str) -> Groups:
+        """The groups that list a name, whether an object has it or not."""
+        return self._definitions.naming(name)
+
     def count(self, group: str) -> int:
         """The number of members; 0 for a group that does not exist."""
         return len(self._members.get(group, _NO_KEYS))
@@ -360,6 +364,9 @@ class _Definitions:
             groups.discard(group)
             if not groups:
                 del self._by_fact[fact]
+
+    def naming(self, name: str) -> Groups:
+        return frozenset(self._by_fact.get((_NAME, name), _NO_KEYS))
 
     def groups_of(self, name: str, labels: Mapping[str, str]) -> Groups:
         """The groups of an object with this name and these labels."""
