@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import pytest
 
 from clusterregistry.apiserver.authn.user import authenticated
@@ -194,15 +196,20 @@ def test_the_listed_groups_hold_until_rights_or_groups_change(monkeypatch: pytes
     union = Union([RBACAuthorizer(policy)])
     asked: list[str] = []
     decide = union.authorize
-    monkeypatch.setattr(union, "authorize", lambda attributes: asked.append(attributes.name) or decide(attributes))
+
+    def authorize(attributes: Attributes) -> Decision | Awaitable[Decision]:
+        asked.append(attributes.name)
+        return decide(attributes)
+
+    monkeypatch.setattr(union, "authorize", authorize)
     found = rights(union, groups)
     for _ in range(2):
-        assert found.listed(one("list", "")) == {"red", "blue"}
+        assert found.listed(one("list", "")) == frozenset({"red", "blue"})
     assert len(asked) == 3
     groups.change(5, red="a", new="")
-    assert found.listed(one("list", "")) == {"red", "new"}
+    assert found.listed(one("list", "")) == frozenset({"red", "new"})
     policy.set_role("r", [on("list")], revision=6)
-    assert found.listed(one("list", "")) == {"red", "new"}
+    assert found.listed(one("list", "")) == frozenset({"red", "new"})
     policy.remove_binding("b", revision=7)
     assert found.listed(one("list", "")) == frozenset()
 
@@ -211,7 +218,7 @@ def test_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_rights, "_CACHED", 2)
     found = rights(by_role(on("list")), Groups(red="a"))
     for verb in ("list", "watch", "create", "list"):
-        assert found.listed(one(verb, "")) == ({"red"} if verb == "list" else frozenset())
+        assert found.listed(one(verb, "")) == (frozenset({"red"}) if verb == "list" else frozenset())
 
 
 async def test_groups_of_other_servers_are_asked_for() -> None:
@@ -219,9 +226,9 @@ async def test_groups_of_other_servers_are_asked_for() -> None:
     found = rights(Answers(later=True, g0001=ALLOW, g0018=ALLOW, g0019=DENY), groups)
     assert found.listed(one("list", "")) is None
     asked = await found.ask(one("list", ""))
-    assert (asked.allowed, asked.undecided, asked.problem) == ({"g0001", "g0018"}, frozenset(), None)
+    assert (asked.allowed, asked.undecided, asked.problem) == (frozenset({"g0001", "g0018"}), frozenset[str](), None)
     asked = await rights(Answers(later=True, g0001=ALLOW, g0002=UNDECIDED), groups).ask(one("list", ""))
-    assert (asked.allowed, asked.undecided, asked.problem) == ({"g0001"}, {"g0002"}, UNDECIDED)
+    assert (asked.allowed, asked.undecided, asked.problem) == (frozenset({"g0001"}), frozenset({"g0002"}), UNDECIDED)
 
 
 def test_an_authorizer_of_groups_is_the_last_of_several() -> None:
