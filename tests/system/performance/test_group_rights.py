@@ -51,9 +51,6 @@ def test_a_list_by_fifty_sets_takes_for_each_object_at_most_twice_what_an_admini
     with server.connect() as client:
         everything = listed(server, client, *kind)
         by_sets = listed(server, client, TEAM, *kind)
-    print(
-        f"\n{everything.total / MANY:.2f} operations an object for an administrator, {by_sets.total / MEMBERS:.2f} by sets"
-    )
     assert by_sets.total / MEMBERS < 2 * everything.total / MANY
 
 
