@@ -139,6 +139,10 @@ bench-growth: setup ## Measure it with up to 100,000 objects and 5,000 watches, 
 bench-floor: setup ## Measure heartbeats, watches and reads beside the least that a server in Python does for them
 	@$(BIN)/python -m benchmarks floor $(ARGS)
 
+.PHONY: bench-fleet
+bench-fleet: setup ## Measure a status controller with 5,000 simulated members, into benchmarks/RESULTS.md; ARGS='--members 500'
+	@$(BIN)/python -m benchmarks fleet $(ARGS)
+
 .PHONY: bench-apply
 bench-apply: setup ## Measure what managed fields and server-side apply cost, against the goals
 	$(BIN)/python tools/bench_apply.py $(ARGS)

@@ -7,6 +7,7 @@
     make bench-compare ARGS=--render                                # RESULTS.md again, from results.json
     make bench-growth                                               # with more and more objects and watches
     make bench-floor                                                # beside the least that a server in Python does
+    make bench-fleet                                                # a status controller with 5,000 simulated members
 
 On loopback and free ports, in a scratch directory that is gone afterwards. Small requests are made by wrk (Debian's
 package of that name).
@@ -24,10 +25,13 @@ from pathlib import Path
 from benchmarks import disk, load, page, servers, wrk
 from benchmarks.comparison import STARTUP, Comparison
 from benchmarks.driver import LoadError
+from benchmarks.fleet import MEMBERS, Fleet
+from benchmarks.fleet_report import fleet_rows
 from benchmarks.growth import OBJECTS, WATCHERS, Growth
+from benchmarks.markdown import text_table
 from benchmarks.ours import OwnRun
 from benchmarks.progress import say
-from benchmarks.results import Results, ResultsError
+from benchmarks.results import Results, ResultsError, reduced
 from benchmarks.scenarios import Scenario, UnknownScenarioError, choose, matches, scenarios
 from benchmarks.servers import Workshop
 from tools.programs import ProgramError
@@ -45,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     growth = commands.add_parser("growth", help="ours with more and more objects and watches")
     loading = commands.add_parser("load", help="load on servers that run already")
     floor = commands.add_parser("floor", help="heartbeats, watches and reads: ours and the least server in turns")
+    fleet = commands.add_parser("fleet", help="a status controller with simulated members")
     on_disk = commands.add_parser("disk", help="how long the disk takes to keep a small write")
     on_disk.add_argument("directory", type=Path, nargs="?", default=Path())
     for command in (ours, compare, loading):
@@ -59,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     floor.add_argument("--rounds", type=_count, default=3, help="default 3")
     _add_to_compare(compare)
     _add_to_growth(growth)
+    fleet.add_argument("--members", type=_count, default=MEMBERS, help=f"default {MEMBERS}")
+    fleet.add_argument("--seconds", type=_positive, default=180.0, help="of the steady state; default 180")
+    fleet.add_argument("--into", type=Path, default=_HERE, help="directory of the results; default benchmarks/")
     load.add_arguments(loading)
     return top
 
@@ -200,6 +208,20 @@ def _growth(options: argparse.Namespace) -> int:
     return _render(options.into)
 
 
+def _fleet(options: argparse.Namespace) -> int:
+    """Adds to the results of a comparison where there are some."""
+    try:
+        results = Results.read(options.into)
+    except ResultsError:
+        results = Results.new(factor=1.0, rounds=1)
+    with _scratch() as directory:
+        fleet = Fleet(workshop=Workshop(directory), say=say, members=options.members, seconds=options.seconds)
+        results.document["fleet"] = reduced(fleet.run())
+    results.write(options.into)
+    print(text_table(fleet_rows(results.fleet)))
+    return _render(options.into)
+
+
 def _run_growth(growth: Growth) -> None:
     """What was measured before it failed is worth a page, too."""
     try:
@@ -259,6 +281,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "load": _load,
     "floor": _floor,
     "disk": _disk,
+    "fleet": _fleet,
 }
 
 

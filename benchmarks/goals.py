@@ -77,6 +77,11 @@ def growth_limit(name: str) -> float:
     return float(_document()["growth"][name])
 
 
+def fleet_limits() -> dict[str, float]:
+    """The most that each figure of a fleet may be."""
+    return {name: float(limit) for name, limit in _document()["fleet"].items()}
+
+
 def median_of(records: Sequence[Record], name: str) -> float | None:
     values = [record[name] for record in records if record.get(name) is not None]
     return statistics.median(values) if values else None

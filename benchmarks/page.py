@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import goals, plots, servers
+from benchmarks.fleet_report import fleet_report, judge_fleet
 from benchmarks.goals import Judged, median_of, ratio_of, short
 from benchmarks.growth_report import growth_report, judge_growth
 from benchmarks.markdown import table
@@ -48,6 +49,8 @@ def _parts(results: Results, drawn: Sequence[str]) -> Iterator[str]:
     if results.growth:
         yield from growth_report(results)
         yield from _images(drawn, ("growth-objects.svg", "growth-watchers.svg"))
+    if results.fleet:
+        yield from fleet_report(results)
     yield from _failures(results)
 
 
@@ -91,6 +94,7 @@ def judged_goals(results: Results) -> Iterator[tuple[str, Judged]]:
                 for judged in _judge(results, name, engine):
                     yield f"{name} on {title}", judged
     yield from judge_growth(results)
+    yield from judge_fleet(results)
 
 
 def _judge(results: Results, name: str, engine: str) -> list[Judged]:

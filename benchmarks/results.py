@@ -57,6 +57,12 @@ class Results:
         found: dict[str, Any] = self.document.setdefault("growth", {})
         return found
 
+    @property
+    def fleet(self) -> Record:
+        """What was measured with a status controller; empty without that."""
+        found: Record = self.document.get("fleet", {})
+        return found
+
     def records(self, scenario: str, server: str) -> list[Record]:
         """Those of the rounds that went well."""
         return [record for record in self.scenarios.get(scenario, {}).get(server, []) if "failed" not in record]

@@ -100,3 +100,22 @@ def test_growth_alone_makes_a_page_that_speaks_of_no_peer(tmp_path: Path) -> Non
     page = (tmp_path / "RESULTS.md").read_text()
     assert "kube-apiserver v" not in page
     assert "## Ours on" not in page
+
+
+def test_a_fleet_has_its_figures_and_its_goals(tmp_path: Path) -> None:
+    results = some_results()
+    results.document["fleet"] = {
+        "members": 5000,
+        "seconds": 180.0,
+        "controller_cpu_pct": 41.5,
+        "controller_rss_mb": 612.0,
+        "registry_cpu_pct": 20.0,
+        "gap_max_s": 44.0,
+        "death_p99_s": 31.0,
+    }
+    results.write(tmp_path)
+    assert main(["compare", "--render", "--into", str(tmp_path)]) == 0
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert row(page, "controller, % of a core") == ["controller, % of a core", "41.5"]
+    assert "- controller, MB: 612, wanted at most 600: not met" in page
+    assert "- the same, 99th percentile, s: 31.0, wanted at most 35: met" in page
