@@ -115,7 +115,7 @@ async def test_a_status_has_all_that_is_known_and_is_renewed(tmp_path: Path) -> 
 
         async def renewed() -> bool:
             now = await fleet.status(member.name)
-            return now["observedAt"] > status["observedAt"] and now["conditions"] == status["conditions"]
+            return bool(now["observedAt"] > status["observedAt"] and now["conditions"] == status["conditions"])
 
         await until(renewed, fleet.logs)
         code, metrics = await controller.get("/metrics")
@@ -237,7 +237,7 @@ async def _has_events(fleet: Fleet, count: int) -> bool:
 
 async def _states_since(fleet: Fleet, version: str) -> list[tuple[str, str]]:
     """The states that a watch from a version on shows."""
-    query = {"watch": True, "resourceVersion": version, "timeoutSeconds": 1}
+    query: dict[str, str | int | bool | None] = {"watch": True, "resourceVersion": version, "timeoutSeconds": 1}
     text = await fleet.client.text(Call("GET", fleet.clusters.path(), query=query))
     events = [json.loads(line) for line in text.splitlines()]
     return [(each["object"]["metadata"]["name"], each["object"]["status"]["state"]) for each in events]
