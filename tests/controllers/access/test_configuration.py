@@ -15,8 +15,8 @@ from clusterregistry.controllers.access.configuration import (
     MAX_BYTES,
     MAX_RULES,
     AccessFileError,
+    CommandUse,
     EnvUse,
-    ExecUse,
     FileUse,
     InClusterUse,
     NoneUse,
@@ -69,7 +69,7 @@ def test_the_example_of_the_contract() -> None:
     files, variable, command = parse(CONTRACT.encode(), FILE)
     assert files.use == FileUse(directory=Path("/etc/clusters"))
     assert variable.use == EnvUse(variable="MEMBER_TOKEN")
-    assert command.use == ExecUse(command="get-token", args=("--cluster", "{name}"), timeout=10.0)
+    assert command.use == CommandUse(command="get-token", args=("--cluster", "{name}"), timeout=10.0)
     assert [each.source for each in (files, variable, command)] == ["rule 1 (file)", "rule 2 (env)", "rule 3 (exec)"]
 
 
@@ -79,9 +79,12 @@ def test_the_example_of_the_contract() -> None:
         ({"file": {"directory": "keys"}}, FileUse(directory=Path("/etc/keys"))),
         ({"none": {}}, NoneUse()),
         ({"inCluster": {}}, InClusterUse()),
-        ({"exec": {"command": "bin/get"}}, ExecUse(command="/etc/bin/get")),
-        ({"exec": {"command": "get", "env": [{"name": "A", "value": "b"}]}}, ExecUse(command="get", env=(("A", "b"),))),
-        ({"exec": {"command": "get", "args": ['{"a": 1}']}}, ExecUse(command="get", args=('{"a": 1}',))),
+        ({"exec": {"command": "bin/get"}}, CommandUse(command="/etc/bin/get")),
+        (
+            {"exec": {"command": "get", "env": [{"name": "A", "value": "b"}]}},
+            CommandUse(command="get", env=(("A", "b"),)),
+        ),
+        ({"exec": {"command": "get", "args": ['{"a": 1}']}}, CommandUse(command="get", args=('{"a": 1}',))),
         ({"secret": {"namespace": "ns"}}, SecretUse(namespace="ns")),
         (
             {"secret": {"namespace": "ns", "name": "all", "key": "{name}.token"}},
@@ -124,7 +127,7 @@ def test_every_mistake_is_named_with_its_line_and_a_hint() -> None:
 apiVersion: clusterregistry.k8s.io/v1alpha1
 kind: AccessConfig
 rules:
-- match: {provder: corp-files}
+- match: {provyder: corp-files}
   use: {file: {dir: keys}}
 - mach: {}
   use: {env: {variable: "1"}, none: {}}
@@ -132,12 +135,12 @@ rules:
   use:
     exec:
       command: "get {name}"
-      args: ["{nam}", 3]
+      args: ["{nme}", 3]
       timeout: 5h
 """
     assert mistakes(text) == [
         "/etc/access.yaml:2: kind: must be AccessConfiguration",
-        "/etc/access.yaml:4: rules[0].match.provder: is not known (did you mean provider?)",
+        "/etc/access.yaml:4: rules[0].match.provyder: is not known (did you mean provider?)",
         "/etc/access.yaml:5: rules[0].use.file.dir: is not known (did you mean directory?)",
         "/etc/access.yaml:5: rules[0].use.file.directory: is required",
         "/etc/access.yaml:6: rules[1].mach: is not known (did you mean match?)",
@@ -146,7 +149,7 @@ rules:
         "/etc/access.yaml:7: rules[1].use.env.variable: must be the name of an environment variable",
         "/etc/access.yaml:8: rules[2].match.selector: unable to parse requirement: found '' expected: '('",
         "/etc/access.yaml:11: rules[2].use.exec.command: has no placeholders: only args do",
-        "/etc/access.yaml:12: rules[2].use.exec.args[0]: {nam} is no placeholder (did you mean {name}?)",
+        "/etc/access.yaml:12: rules[2].use.exec.args[0]: {nme} is no placeholder (did you mean {name}?)",
         "/etc/access.yaml:12: rules[2].use.exec.args[1]: must be a text of at most 4096 characters (put it in quotes)",
         "/etc/access.yaml:13: rules[2].use.exec.timeout: must be a duration up to 60s, such as 10s",
     ]
