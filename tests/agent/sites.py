@@ -15,7 +15,7 @@ import clusterregistry
 from clusterregistry.registry.main import main
 from tests.apiserver.api.over_tls import OverTLS
 from tests.apiserver.server.programs import Program
-from tests.registry.agents.tokens import CLUSTERS
+from tests.registry.agents.tokens import CLUSTERS, EVENTS
 from tools.processes import Process, wait_for
 from tools.simulator import Simulator
 from tools.simulator.member import SimulatedMember
@@ -90,6 +90,11 @@ class Site:
     def status(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.cluster(name).get("status") or {}
         return found
+
+    def events(self, name: str) -> set[str]:
+        """The reasons of the events about a cluster."""
+        found = self.admin.get(EVENTS, fieldSelector=f"involvedObject.name={name}").expect(200)["items"]
+        return {each["reason"] for each in found}
 
     def wait_for_status(self, name: str, holds: Callable[[dict[str, Any]], bool], *, agent: Process) -> dict[str, Any]:
         """Waits until the status of a cluster is as wanted."""
