@@ -65,17 +65,13 @@ class Site:
 
     def agent(self, directory: Path, member: SimulatedMember, *flags: str) -> Process:
         """Starts an agent as a process of its own."""
+        return self.agent_with(directory, self.member_kubeconfig(member), *flags)
+
+    def agent_with(self, directory: Path, member: Path, *flags: str) -> Process:
+        """The same with a kubeconfig of the member."""
+        kubeconfigs = [f"--kubeconfig={directory / 'agent.kubeconfig'}", f"--member-kubeconfig={member}"]
         process = Process(
-            [
-                sys.executable,
-                "-m",
-                "clusterregistry",
-                "agent",
-                f"--kubeconfig={directory / 'agent.kubeconfig'}",
-                f"--member-kubeconfig={self.member_kubeconfig(member)}",
-                "--interval=1s",
-                *flags,
-            ],
+            [sys.executable, "-m", "clusterregistry", "agent", *kubeconfigs, "--interval=1s", *flags],
             log=directory / "agent.log",
             environ={"PYTHONPATH": str(_SOURCES)},
         )
