@@ -26,12 +26,18 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 class Site:
     """The registry and its members. ``admin`` is the administrator's client."""
 
-    def __init__(self, program: Program, simulator: Simulator, directory: Path) -> None:
-        self.program, self.simulator, self.directory = program, simulator, directory
+    def __init__(self, program: Program, simulator: Simulator | None, directory: Path) -> None:
+        """``simulator`` has the members; None: they are real."""
+        self.program, self._simulator, self.directory = program, simulator, directory
         self.environ = {"KUBECONFIG": str(program.data / "admin.kubeconfig"), "HOME": str(directory)}
         self.url = f"https://127.0.0.1:{program.port}"
         self.admin: OverTLS = program.client()
         self._agents: list[Process] = []
+
+    @property
+    def simulator(self) -> Simulator:
+        assert self._simulator is not None
+        return self._simulator
 
     def run(self, *words: str, environ: Mapping[str, str] | None = None) -> int:
         """Runs a command in this process, and returns its exit status."""

@@ -41,7 +41,7 @@ def member(members: Members) -> Iterator[Member]:
 
 @pytest.fixture
 def site(program: Program, tmp_path: Path) -> Iterator[Site]:
-    with Site(program, None, tmp_path) as made:  # type: ignore[arg-type] - no simulated member
+    with Site(program, None, tmp_path) as made:
         yield made
 
 
