@@ -27,6 +27,8 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/groups.md": (NEWEST,),
+    "docs/guides/credentials.md": (NEWEST,),
     "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),
     "docs/guides/security/certificates.md": (NEWEST,),

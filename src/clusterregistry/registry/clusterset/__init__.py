@@ -5,13 +5,13 @@ The library has what all groupings share: the index of members, and the rights o
 
 from __future__ import annotations
 
+from functools import partial
+
 from clusterregistry.api.clusterregistry import GROUP, v1alpha1, v1beta1
-from clusterregistry.api.clusterregistry.v1beta1.cluster_set import CLUSTER_SET, KIND
+from clusterregistry.api.clusterregistry.v1beta1.cluster_set import CLUSTER_SET, KIND, in_version
 from clusterregistry.apiserver.registry.resource import Resource, Subresource, Version
 from clusterregistry.registry.clusterset.columns import COLUMNS
 from clusterregistry.registry.clusterset.strategy import ClusterSetStatusStrategy, ClusterSetStrategy
-
-PLURAL = "clustersets"
 
 
 def cluster_set_resource() -> Resource:
@@ -19,12 +19,18 @@ def cluster_set_resource() -> Resource:
     return Resource(
         group=GROUP,
         kind=KIND,
-        plural=PLURAL,
+        plural="clustersets",
         singular="clusterset",
         short_names=("cset",),
-        versions=tuple(
-            Version(name=version, schema=CLUSTER_SET, columns=COLUMNS)
-            for version in (v1beta1.VERSION, v1alpha1.VERSION)
+        versions=(
+            Version(name=v1beta1.VERSION, schema=CLUSTER_SET, columns=COLUMNS),
+            Version(
+                name=v1alpha1.VERSION,
+                schema=CLUSTER_SET,
+                columns=COLUMNS,
+                to_storage=partial(in_version, version=v1beta1.VERSION),
+                from_storage=partial(in_version, version=v1alpha1.VERSION),
+            ),
         ),
         storage_version=v1beta1.VERSION,
         strategy=ClusterSetStrategy(CLUSTER_SET),

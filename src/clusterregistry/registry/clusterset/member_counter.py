@@ -91,7 +91,7 @@ class MemberCounter:
         self._add(self._index.names)
 
     def _note(self, events: Sequence[Event]) -> None:
-        """Whoever has written a set may have written its status."""
+        """A client that writes a set may write its status."""
         self._add({event.key.removeprefix(self._prefix) for event in events if event.current})
 
     async def run(self) -> None:

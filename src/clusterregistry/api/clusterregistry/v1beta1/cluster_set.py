@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.v1beta1.types import CONDITION
 from clusterregistry.apimachinery.meta import field_errors, label_selector_objects
 from clusterregistry.apimachinery.meta.field_errors import FieldError
@@ -68,6 +69,11 @@ CLUSTER_SET = Object(
     "members.",
     fields={"spec": SPEC, "status": STATUS},
 )
+
+
+def in_version(cluster_set: dict[str, Any], *, version: str) -> dict[str, Any]:
+    """The set in a version of the group: they differ in name alone."""
+    return {**cluster_set, "apiVersion": f"{GROUP}/{version}"}
 
 
 def validate_spec(cluster_set: dict[str, Any]) -> list[FieldError]:
