@@ -68,12 +68,6 @@ def test_every_command_and_every_flag_is_described() -> None:
     assert set(OPTIONS.by_flag) <= deployed
 
 
-def test_a_choice_may_have_other_words_in_another_command() -> None:
-    flags = (Flag(name="o", metavar="|".join(words), choices=words) for words in (("text", "json"), ("json", "yaml")))
-    commands = tuple(Command(name=f"c{number}", flags=(flag,)) for number, flag in enumerate(flags))
-    assert values_by_flag(Command(name="p", commands=commands))["o"].choices == ("text", "json", "yaml")
-
-
 def test_a_flag_with_two_meanings_is_a_bug() -> None:
     one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in ("aB", "cD"))
     with pytest.raises(ValueError, match="another --x"):

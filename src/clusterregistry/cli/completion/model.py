@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clusterregistry.cli.options.field import Option
 
@@ -22,11 +22,6 @@ class Flag:
     @property
     def spelled(self) -> str:
         return f"-{self.name}" if len(self.name) == 1 else f"--{self.name}"
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether the value is one of a few words."""
-        return bool(self.choices) and not self.is_list
 
     @property
     def takes_value(self) -> bool:
@@ -90,19 +85,14 @@ def flag_of(option: Option, *, choices: tuple[str, ...] = ()) -> Flag:
 
 
 def values_by_flag(program: Command) -> dict[str, Flag]:
-    """Returns every flag that takes a value. Raises ValueError when a name has two meanings.
-
-    A flag that is a choice may have other words in other commands: those of all are offered then.
-    """
+    """Returns every flag that takes a value. Raises ValueError when a name has two meanings."""
     found: dict[str, Flag] = {}
     for path, command in program.walk():
         for flag in command.flags:
             if not flag.metavar:
                 continue
             known = found.setdefault(flag.name, flag)
-            if known.is_choice and flag.is_choice:
-                found[flag.name] = replace(known, choices=tuple(dict.fromkeys((*known.choices, *flag.choices))))
-            elif (known.metavar, known.choices) != (flag.metavar, flag.choices):
+            if (known.metavar, known.choices) != (flag.metavar, flag.choices):
                 raise ValueError(f"{path} has another --{flag.name} than the rest of {program.name}")
     return found
 
