@@ -18,6 +18,7 @@ from clusterregistry.crinit.manifests import apiservices, controller, everything
 from clusterregistry.crinit.manifests.objects import COMPONENT, INSTANCE, MANAGED_BY
 from clusterregistry.crinit.settings import Mode
 from clusterregistry.registry.cluster import cluster_resource
+from clusterregistry.registry.clusterset import cluster_set_resource
 from tests.product import load
 
 NOW = 1_700_000_000.0
@@ -38,7 +39,11 @@ BOTH = ["v1beta1", "v1alpha1"]
 RUNTIME_CONFIGS: dict[str, list[str]] = {
     "--runtime-config=clusterregistry.k8s.io/v1beta1=false": ["v1alpha1"],
     "--runtime-config=clusterregistry.k8s.io/v1alpha1=0, events.k8s.io/v1=true": ["v1beta1"],
-    "--runtime-config=clusterregistry.k8s.io/v1alpha1/clusters=F": ["v1beta1"],
+    "--runtime-config=clusterregistry.k8s.io/v1alpha1/clusters=F": BOTH,
+    "--runtime-config=clusterregistry.k8s.io/v1alpha1/clusters=F,clusterregistry.k8s.io/v1alpha1/clustersets=0": [
+        "v1beta1"
+    ],
+    "--runtime-config=api/all=false,clusterregistry.k8s.io/v1alpha1/clustersets=true": ["v1alpha1"],
     "--runtime-config=api/alpha=false": ["v1beta1"],
     "--runtime-config=api/beta=false,api/all=true": ["v1alpha1"],
     "--runtime-config=clusterregistry.k8s.io/v1beta1=true,api/all=false": ["v1beta1"],
@@ -282,8 +287,9 @@ def test_both_versions_are_registered_and_clients_prefer_the_one_that_the_server
 @pytest.mark.parametrize("argument", RUNTIME_CONFIGS)
 def test_versions_that_the_server_does_not_serve_are_not_registered(argument: str) -> None:
     given = load([argument], {}).features.runtime_config
-    (resource,) = runtime_config.served([cluster_resource("off")], given)
-    assert [each.name for each in resource.versions] == RUNTIME_CONFIGS[argument]
+    resources = runtime_config.served([cluster_resource("off"), cluster_set_resource()], given)
+    served = {version.name for resource in resources for version in resource.versions}
+    assert served == set(RUNTIME_CONFIGS[argument])
     found = named(manifests_of(Mode.AGGREGATED, {"apiserver-arg-overrides": argument}), "APIService")
     assert [each["spec"]["version"] for each in found.values()] == RUNTIME_CONFIGS[argument]
 

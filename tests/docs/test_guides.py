@@ -27,6 +27,7 @@ FOLLOWED = {
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
+    "docs/guides/groups.md": (NEWEST,),
     "docs/guides/credentials.md": (NEWEST,),
     "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),

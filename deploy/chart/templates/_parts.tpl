@@ -187,13 +187,16 @@ resources:
 {{- $levels := dict "v1beta1" "api/beta" "v1alpha1" "api/alpha" }}
 {{- $served := list }}
 {{- range $version := list "v1beta1" "v1alpha1" }}
+{{- range $plural := list "clusters" "clustersets" }}
+{{- $key := printf "%s/%s" $group $version }}
 {{- $value := "true" }}
-{{- range list "api/all" (get $levels $version) (printf "%s/%s" $group $version) (printf "%s/%s/clusters" $group $version) }}
+{{- range list "api/all" (get $levels $version) $key (printf "%s/%s" $key $plural) }}
 {{- $value = get $given . | default $value }}
 {{- end }}
 {{- if not (has $value (list "0" "f" "F" "false" "FALSE" "False")) }}
 {{- $served = append $served $version }}
 {{- end }}
 {{- end }}
-{{- join "," $served }}
+{{- end }}
+{{- join "," (uniq $served) }}
 {{- end }}

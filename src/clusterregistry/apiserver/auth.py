@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.authn.token_file import TokenFile
 from clusterregistry.apiserver.authz import modes
+from clusterregistry.apiserver.authz.group_rights import GroupAuthorizer, GroupRights
 from clusterregistry.apiserver.authz.interface import Authorizer
 from clusterregistry.apiserver.authz.rbac.policy import Policy
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.health import Check
 from clusterregistry.apiserver.options import CompletedOptions, oidc, runtime_config
 from clusterregistry.apiserver.registry.resource import Definition
+from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.registry.stored_groups import group_rights
 from clusterregistry.apiserver.reviews.authentication import SelfSubjectReviews, TokenReviews, TokenSource
 from clusterregistry.apiserver.reviews.authorization import (
     LocalSubjectAccessReviews,
@@ -26,6 +29,7 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
+    from clusterregistry.apiserver.product import OwnAuth
 
 REVIEWS: Sequence[Definition] = (
     SelfSubjectReviews.definition,
@@ -44,6 +48,9 @@ class AuthComponents:
 
     tokens: Sequence[TokenSource]
     authorizer: Union
+    """Without rights by groups."""
+    group_rights: Mapping[tuple[str, str], GroupRights] = field(default_factory=dict)
+    """The rights by groups, by group and plural of the resources."""
     reviews: Sequence[Review] = ()
     checks: Mapping[str, Check] = field(default_factory=dict)
     """Health checks of the servers that are asked."""
@@ -53,37 +60,58 @@ class AuthComponents:
     """The one of ``tokens`` that is a file, to be reloaded; None: there is no file."""
 
 
-async def build_auth(
-    options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
+async def build_auth(  # noqa: PLR0913 - half of them by keyword
+    options: CompletedOptions,
+    policy: Policy,
+    stores: Sequence[Store],
+    *,
+    own: OwnAuth,
+    now: Callable[[], str],
+    stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
-    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError."""
+    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError.
+
+    ``own`` is what the product adds to a server that stands alone.
+    """
     if options.host is None:
-        return await _local_auth(options, policy, now=now, stack=stack)
+        return await _local_auth(options, policy, stores, own=own, now=now, stack=stack)
     # Late, as below: clients of other servers are slow to import, and most servers have none.
     from clusterregistry.apiserver.delegated_auth import HostClusterAuth  # noqa: PLC0415
 
     # The host cluster answers reviews itself.
-    return await HostClusterAuth(options.host, options, stack).build()
+    delegated = await HostClusterAuth(options.host, options, stack).build()
+    return replace(delegated, group_rights=group_rights(stores, delegated.authorizer))
 
 
-async def _local_auth(
-    options: CompletedOptions, policy: Policy, *, now: Callable[[], str], stack: contextlib.AsyncExitStack
+async def _local_auth(  # noqa: PLR0913 - half of them by keyword
+    options: CompletedOptions,
+    policy: Policy,
+    stores: Sequence[Store],
+    *,
+    own: OwnAuth,
+    now: Callable[[], str],
+    stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
     remote_tokens, remote_modes = await _remote_auth(options, stack)
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=remote_modes)
+    named = options.authorization.authorization_mode
+    authorizer = modes.in_order(named, policy, made=remote_modes, first=own.authorizers)
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
-    tokens = [*([] if token_file is None else [token_file]), *remote_tokens]
+    tokens = [*([] if token_file is None else [token_file]), *own.tokens, *remote_tokens]
+    rights = group_rights(stores, authorizer)
+    reviewed = Union((authorizer, GroupAuthorizer(rights)))
     reviews: Sequence[Review] = (
         SelfSubjectReviews(now),
         TokenReviews(tokens),
-        LocalSubjectAccessReviews(authorizer),
-        SelfSubjectAccessReviews(authorizer),
+        LocalSubjectAccessReviews(reviewed),
+        SelfSubjectAccessReviews(reviewed),
         SelfSubjectRulesReviews(authorizer),
-        SubjectAccessReviews(authorizer),
+        SubjectAccessReviews(reviewed),
     )
     served = [each for each in reviews if _is_served(each.definition, options)]
-    return AuthComponents(tokens=tokens, authorizer=authorizer, reviews=served, token_file=token_file)
+    return AuthComponents(
+        tokens=tokens, authorizer=authorizer, group_rights=rights, reviews=served, token_file=token_file
+    )
 
 
 def _is_served(review: Definition, options: CompletedOptions) -> bool:

@@ -15,6 +15,7 @@ from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.options import CompletedOptions, runtime_config
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
+from clusterregistry.apiserver.registry.group_index import GroupIndex
 from clusterregistry.apiserver.registry.native_resources import native_resources
 from clusterregistry.apiserver.registry.resource import Resource
 from clusterregistry.apiserver.registry.storage_codec import StorageCodec
@@ -56,6 +57,7 @@ async def open_resources(
     storage = await open_storage(options)
     stack.push_async_callback(storage.close)
     opened = [await _open_resource(resource, storage, stack) for resource in served_resources(options, product)]
+    await _index_groups([one.store for one in opened], stack)
     await _start_compaction(options, storage, stack)
     for one in opened:
         if one.resource.unique_fields:
@@ -106,6 +108,16 @@ async def _open_resource(resource: Resource, storage: Storage, stack: contextlib
     broadcaster = Broadcaster(cacher, prefix)
     stack.callback(broadcaster.close)
     return ResourceStorage(resource, Store(resource, cacher, now=now, corrupt=cacher.corrupt), broadcaster, structural)
+
+
+async def _index_groups(stores: Sequence[Store], stack: contextlib.AsyncExitStack) -> None:
+    """Gives each store the index of its groups, where both the objects and the groups are served."""
+    served = {store.resource.qualified_name: store for store in stores if store.resource.versions}
+    for store in served.values():
+        grouping = store.resource.grouped_by
+        if grouping is not None and (groups := served.get(grouping.qualified_name)):
+            store.groups = await GroupIndex.open(store, groups, grouping)
+            stack.callback(store.groups.close)
 
 
 async def _report_duplicates(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clusterregistry.agent.commands import COMMANDS as AGENT_COMMANDS
 from clusterregistry.apiserver.cli.program import server_program
 from clusterregistry.cli.subcommand import Listed
 from clusterregistry.registry.product import PRODUCT
@@ -32,6 +33,7 @@ COMMANDS: tuple[Listed, ...] = (
         help="Credentials for clusters by the rules of an access.yaml.",
         commands=(Listed(name="check", summary="try the access to clusters", load=_access_check),),
     ),
+    *AGENT_COMMANDS,
 )
 """The commands for clients of a registry. Each is loaded when it is called."""
 

@@ -10,7 +10,7 @@ from clusterregistry import __version__
 from clusterregistry.api.clusterregistry import GROUP, v1beta1
 from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.options.runtime_config import is_served
-from clusterregistry.apiserver.product import FindCredential, Opened, Product
+from clusterregistry.apiserver.product import FindCredential, Opened, OwnAuth, Product
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import DURATION, choice
 
@@ -44,21 +44,42 @@ class RegistryOptions:
 
 def _resources(options: CompletedOptions) -> Sequence[Resource]:
     from clusterregistry.registry.cluster import cluster_resource  # noqa: PLC0415 - keeps --help fast
+    from clusterregistry.registry.clusterset import cluster_set_resource  # noqa: PLC0415 - as above
 
     own: RegistryOptions = options.product
     given = options.features.runtime_config
     has_v1beta1 = is_served(given, group=GROUP, version=v1beta1.VERSION, plural="clusters")
-    return (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1),)
+    kinds = (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1), cluster_set_resource())
+    if options.host:  # which authenticates and signs
+        return kinds
+    from clusterregistry.registry.bootstraptoken import bootstrap_token_resource  # noqa: PLC0415 - as above
+
+    return *kinds, bootstrap_token_resource()
 
 
 def _controllers(opened: Opened) -> Sequence[Controller]:
     from clusterregistry.registry.cluster.staleness import StalenessController  # noqa: PLC0415 - as above
+    from clusterregistry.registry.clusterset.member_counter import MemberCounter  # noqa: PLC0415 - as above
 
     own: RegistryOptions = opened.options.product
-    if not own.cluster_status_interval:
-        return ()
-    writer = opened.writer_of(opened.stores[f"clusters.{GROUP}"], "status")
-    return (StalenessController(writer, interval=own.cluster_status_interval),)
+    clusters, sets = opened.stores[f"clusters.{GROUP}"], opened.stores[f"clustersets.{GROUP}"]
+    controllers: list[Controller] = []
+    if own.cluster_status_interval:
+        writer = opened.writer_of(clusters, "status")
+        controllers.append(StalenessController(writer, interval=own.cluster_status_interval))
+    if clusters.groups is not None:
+        controllers.append(MemberCounter(opened.writer_of(sets, "status"), clusters.groups))
+    if opened.options.host is None:
+        from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
+
+        controllers += parts.controllers(opened)
+    return controllers
+
+
+def _auth(opened: Opened) -> OwnAuth:
+    from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
+
+    return parts.own_auth(opened)
 
 
 def _roles() -> Sequence[GrantedRole]:
@@ -84,6 +105,7 @@ PRODUCT = Product(
     example="get clusters",
     resources=_resources,
     controllers=_controllers,
+    auth=_auth,
     roles=_roles,
     credential_finder=_credential_finder,
 )

@@ -13,6 +13,7 @@ from clusterregistry.apiserver.authn.user import authenticated
 from clusterregistry.apiserver.authz.interface import ALLOW, DENY, NO_OPINION, Attributes, Authorizer, Decision
 from clusterregistry.apiserver.authz.rbac.policy import RBACAuthorizer
 from clusterregistry.apiserver.authz.union import Union
+from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import authorization
 from clusterregistry.apiserver.http.response import Answer, resolve, text_response
@@ -65,7 +66,7 @@ def names_and(last: Authorizer) -> Union:
 @pytest.mark.parametrize("query", ["", "watch=true"])
 async def test_a_user_who_may_list_sees_all_objects(says: type[Says], query: str) -> None:
     request = await passed(names_and(says(ALLOW)), query=query)
-    assert request.visible.names() is None
+    assert request.visible.view() is None
     assert request.decision is ALLOW
     assert (request.visible is EVERYTHING) == (query == "")
 
@@ -74,7 +75,7 @@ async def test_a_user_who_may_list_sees_all_objects(says: type[Says], query: str
 @pytest.mark.parametrize("query", ["", "watch=true"])
 async def test_a_user_who_may_not_list_sees_the_objects_they_may_get(says: type[Says], query: str) -> None:
     request = await passed(names_and(says(NO_OPINION)), query=query)
-    assert request.visible.names() == frozenset("a")
+    assert request.visible.view() == View(frozenset("a"))
     assert request.decision is not None
     assert request.decision.allowed
     await refused(names_and(says(NO_OPINION)), query=query, filtered_lists=False)
@@ -95,7 +96,7 @@ async def test_names_behind_an_authorizer_that_may_deny_them_are_not_used(says: 
 async def test_an_authorizer_without_names_filters_nothing(says: type[Says]) -> None:
     await refused(says(NO_OPINION))
     request = await passed(says(ALLOW), query="watch=true")
-    assert request.visible.names() is None
+    assert request.visible.view() is None
 
 
 def rights_in(namespace: str) -> RBACAuthorizer:
@@ -111,7 +112,7 @@ IN_N, IN_M = f"/apis/{GROUP}/v1/namespaces/n/things", f"/apis/{GROUP}/v1/namespa
 @pytest.mark.parametrize("path", [THINGS, IN_N])
 async def test_objects_that_are_named_in_a_namespace_are_shown(path: str, query: str) -> None:
     request = await passed(rights_in("n"), query, path=path, namespaced=NAMESPACED)
-    assert request.visible.names() == frozenset({"n/a"})
+    assert request.visible.view() == View(frozenset({"n/a"}))
 
 
 @pytest.mark.parametrize("query", ["", "watch=true", "fieldSelector=metadata.name%3Da"])
@@ -129,6 +130,6 @@ async def test_rights_in_a_namespace_show_nothing_of_a_root_scoped_resource(path
 async def test_a_namespace_is_watched_by_its_name() -> None:
     policy = policy_of({"r": [a_rule("get", "namespaces", group="", names=["a"])]}, {"b": bound("r", "User jane")})
     request = await passed(RBACAuthorizer(policy), path="/api/v1/watch/namespaces/a", namespaced=NAMESPACED)
-    assert request.visible.names() == frozenset({"a"})
+    assert request.visible.view() == View(frozenset({"a"}))
     await refused(RBACAuthorizer(policy), path="/api/v1/watch/namespaces/b", namespaced=NAMESPACED)
     await refused(rights_in("a"), path="/api/v1/namespaces", namespaced=NAMESPACED)

@@ -75,6 +75,7 @@ def test_filters_come_in_the_documented_order(monkeypatch: pytest.MonkeyPatch) -
         authorizer=nothing,
         filtered_lists=True,
         namespaced=frozenset(),
+        group_rights={},
         request_metrics=nothing,
         reading=None,
         writing=None,

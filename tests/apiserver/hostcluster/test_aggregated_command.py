@@ -159,3 +159,20 @@ def test_without_the_lookup_the_flags_name_the_trusted_authorities(tmp_path: Pat
     finally:
         world.process.end()
         world.host.stop()
+
+
+def test_behind_a_host_cluster_the_members_of_sets_are_counted(world: World) -> None:
+    """The registry's own controllers run there too."""
+    access = world.access(*world.proxies.client(PROXY))
+    masters = {"x_remote_user": "root", "x_remote_group": "system:masters", "content_type": "application/json"}
+    sets = CLUSTERS.replace("clusters", "clustersets")
+    version = "clusterregistry.k8s.io/v1alpha1"
+    for path, kind, spec in ((sets, "ClusterSet", {"selector": {}, "clusters": ["gone"]}), (CLUSTERS, "Cluster", {})):
+        obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "one"}, "spec": spec}
+        assert exchanges.send(access, "POST", path, obj, **masters).status == 201
+
+    def count() -> Any:
+        return exchanges.decoded(exchanges.send(access, "GET", f"{sets}/one", **masters)).get("status", {})
+
+    wait_for(lambda: count().get("clusters") == 1, world.process.logged)
+    assert count()["conditions"][0]["reason"] == "NameNotFound"

@@ -11,6 +11,7 @@ import pytest
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
+from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster, UnfilteredFeed
 from clusterregistry.apiserver.registry.filtered import FilteredFeed
 from clusterregistry.apiserver.registry.list import ListOptions, list_objects
@@ -37,8 +38,8 @@ class Rights:
         self.error: StorageError | None = None
         self._listeners: list[Callable[[], None]] = []
 
-    def names(self) -> frozenset[str] | None:
-        return self.now
+    def view(self) -> View | None:
+        return None if self.now is None else View(self.now)
 
     async def caught_up(self, revision: int) -> None:
         if self.error is not None:

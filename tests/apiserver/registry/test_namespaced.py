@@ -15,10 +15,11 @@ from clusterregistry.apimachinery.meta.label_selectors import parse_label_select
 from clusterregistry.apimachinery.meta.selectors import SelectorError
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
 from clusterregistry.apimachinery.schema.schemas import String
+from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, Change, seen_through
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.list import Listed, ListOptions, list_objects
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Everything, ObjectFilter, is_visible
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, Everything, ObjectFilter
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.selectable_fields import SelectableFields
 from clusterregistry.apiserver.registry.store import Store, UpdateRequest
@@ -210,8 +211,8 @@ class Some(Everything):
     def __init__(self, *names: str) -> None:
         self._names = frozenset(names)
 
-    def names(self) -> frozenset[str] | None:
-        return self._names
+    def view(self) -> View | None:
+        return View(self._names)
 
 
 async def test_a_filtered_list_has_single_objects_and_whole_namespaces(store: Store) -> None:
@@ -227,7 +228,7 @@ def test_an_object_is_visible_by_its_key_or_its_namespace_or_in_any_by_its_name(
     key: str, names: frozenset[str]
 ) -> None:
     namespace, slash, name = key.rpartition("/")
-    assert is_visible(key, names) == (key in names or (bool(slash) and bool({f"{namespace}/", name} & names)))
+    assert View(names).shows(key, None) == (key in names or (bool(slash) and bool({f"{namespace}/", name} & names)))
 
 
 async def test_a_watch_of_a_namespace_sees_its_objects_alone(store: Store) -> None:

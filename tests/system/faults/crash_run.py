@@ -11,6 +11,7 @@ import random
 import sys
 from pathlib import Path
 
+from tests.system.faults import set_run
 from tests.system.faults.disks import COMPILER, FailingDisk
 from tests.system.faults.nemesis import Killing, KillingOnFailingDisk, Nemesis, OneOf
 from tests.system.faults.report import Say, first, keep_if_wrong, positive, run_command, seed_option
@@ -70,7 +71,9 @@ def main() -> int:
     async def run(directory: Path, say: Say) -> bool:
         verdict = await crash(directory, rounds=options.rounds, seed=options.seed, say=say)
         say(f"after {options.rounds} crashes: {verdict.report()}")
-        return not verdict.violations
+        sets = await set_run.crash(directory / "sets", rounds=options.rounds, seed=options.seed, say=say)
+        say(f"after {options.rounds} crashes while sets changed: {sets.report()}")
+        return not verdict.violations and not sets.violations
 
     return run_command("crash-test", run, seed=options.seed)
 

@@ -96,6 +96,11 @@ class Member(KubeApiserver):
     def nodes_are(self, *statuses: str) -> bool:
         return [self.is_node_ready(name) for name in self.nodes] == list(statuses)
 
+    def takes_pods(self) -> bool:
+        """Whether all nodes are ready, and the node controller has taken away the taints of those that were not."""
+        nodes = self.admin.items("/api/v1/nodes")
+        return self.nodes_are(*["True"] * len(self.nodes)) and not any(each["spec"].get("taints") for each in nodes)
+
     def observer_token(self, rules: list[dict[str, Any]] | None = None) -> str:
         """A token of a service account that may read what an observer needs, and nothing else. Idempotent."""
         account = f"/api/v1/namespaces/{OBSERVERS}/serviceaccounts"
@@ -179,4 +184,4 @@ def running(directory: Path, releases: Sequence[str] = RELEASES) -> Iterator[Mem
 def play(member: Member, played: PlayedNodes) -> None:
     """Gives a member its nodes, and waits until the node controller has accepted them."""
     played.add(member.name, member.access(ADMIN), nodes=member.nodes)
-    wait_for(lambda: member.nodes_are(*["True"] * len(member.nodes)), member.controller_manager.log_end)
+    wait_for(member.takes_pods, member.controller_manager.log_end)

@@ -122,7 +122,7 @@ def test_a_node_that_is_not_ready_gets_no_pods_until_it_is_back(members: Members
     wait_for(lambda: workload.ready("web") == 3)
     assert {pod["spec"]["nodeName"] for pod in workload.pods()} == {other}
     members.set_health(member, one, Health.READY)
-    wait_for(lambda: member.nodes_are("True", "True"))
+    wait_for(member.takes_pods)
     wait_for(lambda: not (member.admin.get(tainted) or {})["spec"].get("taints"))
 
 
@@ -131,7 +131,7 @@ def test_a_node_that_falls_silent_is_found_by_the_node_controller(members: Membe
     members.set_health(member, member.nodes[1], Health.SILENT)
     wait_for(lambda: member.nodes_are("True", "Unknown"), member.controller_manager.log_end)
     members.set_health(member, member.nodes[1], Health.READY)
-    wait_for(lambda: member.nodes_are("True", "True"), member.controller_manager.log_end)
+    wait_for(member.takes_pods, member.controller_manager.log_end)
 
 
 def test_a_member_that_was_killed_comes_back_with_what_it_had(members: Members) -> None:
@@ -141,7 +141,7 @@ def test_a_member_that_was_killed_comes_back_with_what_it_had(members: Members) 
     assert all(process.has_ended for process in member.processes)
     member.start()
     assert decoded(member.call("GET", "/api/v1/namespaces/kube-system"))["metadata"]["uid"] == uid
-    wait_for(lambda: member.nodes_are("True", "True"), member.controller_manager.log_end)
+    wait_for(member.takes_pods, member.controller_manager.log_end)
 
 
 def test_the_token_of_an_observer_reads_what_an_observer_needs_and_nothing_else(members: Members) -> None:

@@ -20,6 +20,7 @@ DUPLICATE = "FieldValueDuplicate"
 NOT_SUPPORTED = "FieldValueNotSupported"
 FORBIDDEN = "FieldValueForbidden"
 TOO_LONG = "FieldValueTooLong"
+TOO_MANY = "FieldValueTooMany"
 
 ENOUGH = 1000
 """Wrong fields after which validation of lists and maps stops: no response reports as many."""
@@ -117,6 +118,10 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 def too_long(field: str, limit: int) -> FieldError:
     return FieldError(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(field: str, number: int, limit: int) -> FieldError:
+    return FieldError(field, TOO_MANY, f"Too many: {number}: must have at most {limit} items")
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:

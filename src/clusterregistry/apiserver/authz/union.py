@@ -29,6 +29,8 @@ class Union:
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(_flat(authorizers))
+        self.decides_at_once = all(isinstance(each, NameLister) for each in self._authorizers)
+        """Whether no authorizer ever decides with an awaitable, so that decisions hold until rights change."""
         self._rule_listers = [each for each in self._authorizers if isinstance(each, RuleLister)]
         # An authorizer that cannot list names might deny those that later ones allow: their names do not count.
         listers = takewhile(lambda each: isinstance(each, NameLister), self._authorizers)

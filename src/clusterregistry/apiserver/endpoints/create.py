@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, group_access, negotiation
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
 from clusterregistry.apiserver.endpoints.request import Request, require
@@ -36,7 +36,7 @@ async def _created(scope: RequestScope, request: Request, body: bytes, *, media_
     obj = await decode_object(scope, body, media_type, size=size, field_validation=options.field_validation, warn=warn)
     check_kind(scope, obj)
     scope.place(obj, request.info)
-    if request.info.name not in ("", obj["metadata"].get("name")):
+    if request.info.name not in ("", obj["metadata"].get("name")) and request.group_rights is None:
         # The path names another object than the body, and the body counts: the right to that one name is not enough.
         await require(request, "create", name="")
     field_manager, manager = scope.field_manager_for(""), manager_name(request, options)
@@ -44,6 +44,6 @@ async def _created(scope: RequestScope, request: Request, body: bytes, *, media_
         field_manager.record_update(None, obj, manager=manager)
     else:
         await run_in_worker(partial(field_manager.record_update, None, obj, manager=manager), size=size)
-    admit = scope.admit_for(request.user, request.info)
+    admit, _ = group_access.for_write(scope, request)
     stored = scope.version.to_storage(obj)
     return await scope.store.create(stored, dry_run=options.dry_run, warn=warn, admit=admit, size=size)

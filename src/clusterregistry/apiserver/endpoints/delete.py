@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, group_access, negotiation
 from clusterregistry.apiserver.endpoints.decoder import decode_body, no_object
 from clusterregistry.apiserver.endpoints.options import delete_options, delete_options_from_query, list_options
 from clusterregistry.apiserver.endpoints.request import Request
@@ -22,7 +22,7 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
     """Deletes an object: a Status if it is removed, the object itself while it has finalizers."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
     options = await _options(scope, request)
-    deleted = await scope.store.delete(request.info.key, options)
+    deleted = await scope.store.delete(request.info.key, options, check_stored=group_access.check_for(request))
     if not deleted.removed:
         return encoding.object_response(scope, deleted.kv, representation)
     resource = scope.resource
@@ -32,13 +32,16 @@ async def delete(scope: RequestScope, request: Request) -> Answer:
 
 
 async def delete_collection(scope: RequestScope, request: Request) -> Answer:
-    """Deletes the objects that a list with the same parameters returns, and returns that list."""
+    """Deletes the objects that a list with the same parameters returns, and returns that list.
+
+    A user without the right to all deletes the members of the groups on which the user has it.
+    """
     representation = negotiation.negotiate(request, native=scope.resource.native)
     selected = list_options(request.query, watch=False, fields=scope.fields)
-    selected.namespace = request.info.path_namespace
+    selected.namespace, selected.visible = request.info.path_namespace, request.visible
     options = await _options(scope, request)
     listed = await list_objects(scope.store, selected)
-    await scope.store.delete_all(listed.items, options)
+    await scope.store.delete_all(listed.items, options, is_visible=group_access.visible_to(scope, request))
     return await encoding.list_response(scope, listed, representation)
 
 

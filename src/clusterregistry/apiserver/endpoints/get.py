@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, group_access, negotiation
 from clusterregistry.apiserver.endpoints.negotiation import Representation
 from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_info import parse_bool
@@ -16,7 +16,7 @@ from clusterregistry.apiserver.registry.worker_pool import LARGE
 def get(scope: RequestScope, request: Request) -> Reply:
     """The current object; with a resourceVersion, one that is not older than that."""
     representation = negotiation.negotiate(request, native=scope.resource.native)
-    kv = None if request.query_string else scope.store.get_cached(request.info.key)
+    kv = None if request.query_string or request.group_rights else scope.store.get_cached(request.info.key)
     if kv is None:
         return _get_later(scope, request, representation)
     if not representation.is_plain and len(kv.value) > LARGE:
@@ -35,6 +35,8 @@ async def _get_later(scope: RequestScope, request: Request, representation: Repr
         if revision:
             await wait_until_fresh(scope.store, revision)
     kv = await scope.store.get(request.info.key, any_version=any_version)
+    if request.group_rights:
+        await group_access.check(request, kv)
     if not representation.is_plain and len(kv.value) > LARGE:
         return await encoding.large_object_response(scope, kv, representation, include=include)
     return encoding.object_response(scope, kv, representation, include=include)

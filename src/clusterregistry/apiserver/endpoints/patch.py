@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from clusterregistry.apimachinery.codecs import Decoded, DecodeError, json_codec
@@ -17,11 +16,11 @@ from clusterregistry.apimachinery.patch import (
     merge_patch,
     strategic_merge,
 )
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, group_access, negotiation
 from clusterregistry.apiserver.endpoints.apply import apply_patcher
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_json, tidy, unknown_fields, work_size
 from clusterregistry.apiserver.endpoints.options import WriteOptions, manager_name, patch_options
-from clusterregistry.apiserver.endpoints.request import Request, require
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.update import check_name
 from clusterregistry.apiserver.http.response import Answer
@@ -58,6 +57,7 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
     else:
         decoded = await _decoded(body, strict=options.field_validation != "Ignore")
         change = _Patch(scope, request, media_type=media_type, decoded=decoded, options=options)
+    admit, before_create = group_access.for_write(scope, request)
     return await scope.store.update(
         request.info.key,
         UpdateRequest(
@@ -67,8 +67,9 @@ async def _patched(scope: RequestScope, request: Request, body: bytes, *, media_
             warn=request.warnings.add,
             discard_warnings=request.warnings.checkpoint(),
             allow_create=is_apply and not request.info.subresource,
-            before_create=partial(require, request, "create"),
-            admit=scope.admit_for(request.user, request.info),
+            before_create=before_create,
+            check_stored=group_access.check_for(request),
+            admit=admit,
             size=size,
         ),
     )

@@ -9,6 +9,7 @@ from typing import Protocol
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.forbidden import forbidden
+from clusterregistry.apiserver.authz.group_rights import GroupRights
 from clusterregistry.apiserver.authz.interface import Attributes, Authorizer, Decision, decided
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.http.request import BODY_LIMIT, BodyTooLargeError, HttpRequest
@@ -41,7 +42,9 @@ class Request(HttpRequest):
     decision: Decision | None = None
     """The decision of authorization; None before that."""
     visible: ObjectFilter = EVERYTHING
-    """The objects that the user may see."""
+    """The objects that the user may see, or delete in a request that deletes a collection."""
+    group_rights: GroupRights | None = None
+    """The rights that have let the request pass: they are decided on again with each object. None: other rights."""
     in_flight_slot: InFlightSlot | None = None
     received_at = 0.0
     """Seconds since 1970; only set with an audit log."""
@@ -85,19 +88,20 @@ def attributes_of(request: Request) -> Attributes:
     known: Attributes | None = memo.get(attributes_of)
     if known is None or known.user is not request.user:
         # The same user repeats a request more often than another user makes it.
-        known = memo[attributes_of] = _attributes(request)
+        known = memo[attributes_of] = attributes_with(request)
     return known
 
 
 async def require(request: Request, verb: str, *, name: str | None = None) -> None:
     """Checks another verb or name than those of the request: a PUT or an apply may create. Raises 403."""
-    attributes = _attributes(request, verb, name=name)
+    attributes = attributes_with(request, verb, name=name)
     decision = await decided(request.authorizer, attributes)
     if not decision.allowed:
         raise forbidden(attributes, decision)
 
 
-def _attributes(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
+def attributes_with(request: Request, verb: str = "", *, name: str | None = None) -> Attributes:
+    """The authorization attributes of a request, but for another verb or name."""
     info = request.info
     # By position: keywords cost a dictionary, and many requests have attributes of their own.
     return Attributes(

@@ -12,6 +12,7 @@ from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apimachinery.meta.object_meta_schema import whole_object
 from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.authz.group_rights import GroupRights
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
@@ -58,6 +59,8 @@ class RequestScope(KindScope):
     """By subresource."""
     admissions: Mapping[str, Admission] = field(default_factory=dict)
     """By subresource: the admission of writes, for kinds where the right to write depends on the object."""
+    group_rights: GroupRights | None = None
+    """The rights by groups of its objects; None: it has no groups."""
 
     fields: SelectableFields = field(init=False)
     """The fields that field selectors can name."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from clusterregistry.apimachinery.meta import errors
-from clusterregistry.apiserver.endpoints import encoding, negotiation
+from clusterregistry.apiserver.endpoints import encoding, group_access, negotiation
 from clusterregistry.apiserver.endpoints.decoder import check_kind, decode_object, work_size
 from clusterregistry.apiserver.endpoints.options import manager_name, write_options
-from clusterregistry.apiserver.endpoints.request import Request, require
+from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.endpoints.request_info import RequestInfo
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer
@@ -53,6 +52,7 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
         field_manager.record_update(old and scope.version.from_storage(old), obj, manager=manager)
         return scope.version.to_storage(obj)
 
+    admit, before_create = group_access.for_write(scope, request)
     return await scope.store.update(
         request.info.key,
         UpdateRequest(
@@ -61,8 +61,9 @@ async def _updated(scope: RequestScope, request: Request, body: bytes, *, media_
             dry_run=options.dry_run,
             warn=warn,
             discard_warnings=request.warnings.checkpoint(),
-            before_create=partial(require, request, "create"),
-            admit=scope.admit_for(request.user, request.info),
+            before_create=before_create,
+            check_stored=group_access.check_for(request),
+            admit=admit,
             size=size,
         ),
     )

@@ -119,7 +119,7 @@ class _Session:
 
     def _feed(self) -> Feed:
         scope, options, encode = self._scope, self._options, self._encode
-        if options.visible.names() is not None:
+        if options.visible.view() is not None:
             return FilteredFeed(scope.broadcaster, options=options, encode=encode, on_overflow=self._give_up)
         return UnfilteredFeed(
             scope.broadcaster, options=options, encode=encode, representation=self._key, on_overflow=self._give_up

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from clusterregistry.apiserver.authn.interface import Authenticator
 from clusterregistry.apiserver.authn.request_header import ProxyHeaders
+from clusterregistry.apiserver.authz.group_rights import GroupRights
 from clusterregistry.apiserver.authz.interface import Authorizer
 from clusterregistry.apiserver.endpoints.request import Filter, Handler
 from clusterregistry.apiserver.fair_queue import FairQueue
@@ -39,6 +40,7 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
     authorizer: Authorizer,
     filtered_lists: bool,
     namespaced: AbstractSet[tuple[str, str]],
+    group_rights: Mapping[tuple[str, str], GroupRights],
     request_metrics: RequestMetrics,
     reading: FairQueue | None,
     writing: FairQueue | None,
@@ -58,7 +60,9 @@ def build(  # noqa: PLR0913 - the parts that filters need, all by keyword
         audit.filter_for(audit_log),
         impersonation.filter_for(authorizer),
         in_flight.filter_for(reading=reading, writing=writing, metrics=request_metrics),
-        authorization.filter_for(authorizer, filtered_lists=filtered_lists, namespaced=namespaced),
+        authorization.filter_for(
+            authorizer, filtered_lists=filtered_lists, namespaced=namespaced, group_rights=group_rights
+        ),
         timeout.filter_for(request_timeout),
     ]
     return reduce(lambda inner, outer: outer(inner), reversed(filters), routes)

@@ -164,7 +164,7 @@ class UnfilteredFeed:
 
     def _end_if_filtered(self) -> None:
         """Ends the watch of a client that no longer sees all objects; its next request is authorized again."""
-        if self._options.visible.names() is not None:
+        if self._options.visible.view() is not None:
             self.watcher.end()
 
     async def existing(self, page: Page) -> Iterable[KeyValue]:

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
+from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.registry.broadcaster import ADDED, DELETED, MODIFIED, Broadcaster, Change, Encode
 from clusterregistry.apiserver.registry.errors import too_old, watch_error
 from clusterregistry.apiserver.registry.list import ListOptions
-from clusterregistry.apiserver.registry.object_filter import is_visible
 from clusterregistry.apiserver.registry.watcher import Delivery, Frame
 from clusterregistry.apiserver.storage.errors import StorageError
 from clusterregistry.apiserver.storage.interface import Event, KeyValue, Page
@@ -43,7 +43,7 @@ class FilteredFeed:
         self._stop_listening = self._filter.on_change(self._on_rights_changed)
 
     def _concerns(self, event: Event) -> bool:
-        return self._rights_changed or self._sent.may_see(event.key)
+        return self._rights_changed or self._sent.concerns(event)
 
     def _on_rights_changed(self) -> None:
         self._rights_changed = True
@@ -54,7 +54,7 @@ class FilteredFeed:
     async def existing(self, page: Page) -> Iterable[KeyValue]:
         await self._wait_for_rights(page.revision)
         self._rights_changed = False
-        return self._sent.begin(page.items, names=self._filter.names())
+        return self._sent.begin(page.items, view=self._filter.view())
 
     async def resume(self, revision: int) -> None:
         self._resume_at = revision
@@ -68,7 +68,7 @@ class FilteredFeed:
         if self._resume_at < self._filter.changed_at:
             raise too_old(self._resume_at, self._filter.changed_at)
         self._resume_at, self._rights_changed = 0, False
-        self._sent.begin(page.items, names=self._filter.names())
+        self._sent.begin(page.items, view=self._filter.view())
 
     async def history(self, events: Sequence[Event]) -> Iterable[Frame]:
         if not events and self._resume_at:
@@ -95,7 +95,7 @@ class FilteredFeed:
             await self._begin()
         events = [event for event in events if event.revision > self._seen]
         unmarked = self._rights_changed and self._filter.changed_at > self._seen
-        if self._rights_changed and self._filter.names() != self._sent.names:
+        if self._rights_changed and self._filter.view() != self._sent.view:
             changes = await self._changes_of_rights(revision)
         else:
             self._rights_changed = False
@@ -121,8 +121,8 @@ class FilteredFeed:
         # The revision of the change may not be known. Then the client is sent nothing of the time before.
         changed_at = self._filter.changed_at
         since = changed_at if self._seen < changed_at < revision else revision
-        names = self._filter.names()
-        return list(self._sent.change_rights(events, names=names, existing=page.items, seen=self._seen, since=since))
+        view = self._filter.view()
+        return list(self._sent.change_rights(events, view=view, existing=page.items, seen=self._seen, since=since))
 
     def leave(self) -> None:
         self._stop_listening()
@@ -156,14 +156,14 @@ class VisibleSet:
     def __init__(self, options: ListOptions, *, prefix: str) -> None:
         """``prefix`` is that of the resource's keys in the storage."""
         self._prefix_length = len(prefix)
-        self.names: frozenset[str] | None = frozenset()
+        self.view: View | None = View()
         """The objects that the client may see; None: all."""
         self._selects = None if options.selects_all else options.selects
         self._sent: dict[str, KeyValue] = {}
 
-    def begin(self, items: Iterable[KeyValue], *, names: frozenset[str] | None) -> list[KeyValue]:
+    def begin(self, items: Iterable[KeyValue], *, view: View | None) -> list[KeyValue]:
         """Fills the set with the visible ones of all objects that exist, and returns them."""
-        self.names = names
+        self.view = view
         visible = [kv for kv in items if self._shows(kv)]
         self._sent = {kv.key: kv for kv in visible}
         return visible
@@ -179,20 +179,22 @@ class VisibleSet:
         self,
         events: Sequence[Event],
         *,
-        names: frozenset[str] | None,
+        view: View | None,
         existing: Sequence[KeyValue],
         seen: int,
         since: int,
     ) -> Iterator[Change]:
         """The changes that new rights, which hold since a revision, and all events since ``seen`` are to the client.
 
+        ``view`` is what they show. What makes objects members of its groups holds since that revision as well.
+
         ``existing`` are all objects as they are after the events. An object that is hidden now is DELETED at ``seen``,
         which is older than the change of rights. One that is visible now is ADDED as it was at the change. Everything
         that has happened since the change comes after both.
         """
-        self.names = names
+        self.view = view
         for key, kv in list(self._sent.items()):
-            if not self.may_see(key):
+            if not self._may_see(kv):
                 del self._sent[key]
                 yield Change(DELETED, at_revision(kv, seen))
         known = [event for event in events if event.revision <= since and event.key in self._sent]
@@ -213,11 +215,15 @@ class VisibleSet:
         del self._sent[event.key]
         return Change(DELETED, at_revision(sent, event.revision))
 
-    def may_see(self, key: str) -> bool:
-        return self.names is None or is_visible(key[self._prefix_length :], self.names)
+    def concerns(self, event: Event) -> bool:
+        """Whether the client may see the object before or after an event, under the present rights."""
+        return any(kv is not None and self._may_see(kv) for kv in (event.current, event.previous))
+
+    def _may_see(self, kv: KeyValue) -> bool:
+        return self.view is None or self.view.shows(kv.key[self._prefix_length :], kv)
 
     def _shows(self, kv: KeyValue) -> bool:
-        return self.may_see(kv.key) and (self._selects is None or self._selects(kv))
+        return self._may_see(kv) and (self._selects is None or self._selects(kv))
 
 
 def _before(events: Iterable[Event], existing: Iterable[KeyValue]) -> Iterator[KeyValue]:

@@ -11,6 +11,8 @@ import string
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter
 
 import orjson
 
@@ -20,8 +22,9 @@ from clusterregistry.apimachinery.meta.field_errors import quoted
 from clusterregistry.apimachinery.meta.field_selectors import NAME, FieldSelector, ReadField
 from clusterregistry.apimachinery.meta.integers import parse_uint
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector
+from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.registry.errors import api_error
-from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter, is_visible
+from clusterregistry.apiserver.registry.object_filter import EVERYTHING, ObjectFilter
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.errors import RevisionCompacted, StorageError
 from clusterregistry.apiserver.storage.interface import KeyValue, Page
@@ -37,6 +40,14 @@ _SLICE = 64
 
 _WITHOUT_A_PAUSE = 0.005
 """Seconds of filtering after which other requests have their turn."""
+
+_RARE = 8
+"""The share of objects, as one in so many, up to which each is looked up: it takes as long as to pass by so many."""
+
+_UNDISTURBED = 3
+"""Attempts to compare objects some at a time, when rights change meanwhile, before it is done without a pause."""
+
+_key_of = attrgetter("key")
 
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -159,7 +170,7 @@ async def _continue(store: Store, options: ListOptions) -> Listed:
 
 async def _page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
     if options.labels.empty and options.fields.empty:
-        is_whole = options.selects_all and options.visible.names() is None
+        is_whole = options.selects_all and options.visible.view() is None
         page = await _read(store, options, revision=revision, limit=limit, after=after)
         if not page.remaining:
             return Listed(page.items, page.revision, is_everything=is_whole and not after)
@@ -177,16 +188,15 @@ async def _read(  # noqa: PLR0913 - all but two by keyword
 ) -> Page:
     """The objects that the client may see, of one name or all."""
     prefix = options.prefix_in(store) + name
-    if options.visible.names() is None:
+    if options.visible.view() is None:
         return await store.storage.list(prefix, revision=revision, after=after, limit=limit)
-    page = await store.storage.list(prefix, revision=revision, after=after)
-    return await _visible_page(store, page, options.visible, limit=limit)
+    return await _visible_page(store, options.visible, prefix=prefix, revision=revision, after=after, limit=limit)
 
 
 async def _selected_page(store: Store, options: ListOptions, *, revision: int, limit: int, after: str) -> Listed:
     """The objects that the selectors match, found by the index where it can."""
     page = None
-    if options.visible.names() is None:
+    if options.visible.view() is None:
         page = await store.index.page(
             options.labels, options.fields, prefix=options.prefix_in(store), revision=revision, after=after
         )
@@ -217,16 +227,59 @@ async def selected(options: ListOptions, items: Sequence[KeyValue], *, limit: in
     return found
 
 
-async def _visible_page(store: Store, page: Page, visible: ObjectFilter, *, limit: int = 0) -> Page:
-    """A page of all objects, reduced to those that the client may see. Raises StorageError.
+async def _visible_page(  # noqa: PLR0913 - all but the first two by keyword
+    store: Store, visible: ObjectFilter, *, prefix: str, revision: int, after: str, limit: int
+) -> Page:
+    """A page of the objects that the client may see. Raises StorageError.
 
     The rights are those after the page's revision: a watch from there on must have missed no change of rights.
     """
+    page = await store.storage.list(prefix, revision=revision, after=after)
     await visible.caught_up(page.revision)
-    names = visible.names()
-    items = page.items if names is None else [kv for kv in page.items if is_visible(store.key_in(kv), names)]
+    view = visible.view()
+    if view is not None and page.revision == store.storage.revision and not store.resource.namespaced:
+        items: Sequence[KeyValue] = _present(store, view, page.items)
+    else:
+        items = await _shown(store, visible, page.items)
     cut = limit if 0 < limit < len(items) else len(items)
     return Page(items[:cut], page.revision, len(items) - cut)
+
+
+def _present(store: Store, view: View, items: Sequence[KeyValue]) -> list[KeyValue]:
+    """Those of all objects in a range that a view has, as of now: by their keys, without a look at each object.
+
+    Few are looked up, so that the others take no time. Else no step but the loops of C is made for each object.
+    """
+    wanted = set(map(store.prefix.__add__, view.present_keys()))
+    if len(wanted) * _RARE > len(items):
+        return list(compress(items, map(wanted.__contains__, map(_key_of, items))))
+    first, last = (items[0].key, items[-1].key) if items else ("", "")
+    found = [store.storage.get_stale(key) for key in sorted(wanted) if first <= key <= last]
+    return [kv for kv in found if kv is not None]
+
+
+async def _shown(store: Store, visible: ObjectFilter, items: Sequence[KeyValue]) -> Sequence[KeyValue]:
+    """Those of some objects that the client may see, compared some at a time, unless its rights change in between."""
+    for _ in range(_UNDISTURBED):
+        view = visible.view()
+        found = await _shown_in(store, view, items)
+        if visible.view() == view:
+            return found
+    view = visible.view()
+    return [kv for kv in items if view is None or view.shows(store.key_in(kv), kv)]
+
+
+async def _shown_in(store: Store, view: View | None, items: Sequence[KeyValue]) -> Sequence[KeyValue]:
+    if view is None:
+        return items
+    found: list[KeyValue] = []
+    begun = time.monotonic()
+    for start in range(0, len(items), _SLICE):
+        if time.monotonic() - begun > _WITHOUT_A_PAUSE:
+            await asyncio.sleep(0)
+            begun = time.monotonic()
+        found += [kv for kv in items[start : start + _SLICE] if view.shows(store.key_in(kv), kv)]
+    return found
 
 
 def parse_revision(text: str) -> int:

@@ -5,28 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-
-def is_visible(key: str, names: frozenset[str]) -> bool:
-    """Whether names have an object: by its key ``NAME`` or ``NAMESPACE/NAME``.
-
-    An object in a namespace is also visible by ``NAMESPACE/``, all objects in it, and by ``NAME``, in any namespace.
-    """
-    if key in names or "/" not in key:
-        return key in names
-    namespace, slash, name = key.partition("/")
-    return name in names or namespace + slash in names
+from clusterregistry.apiserver.authz.view import View
 
 
 class ObjectFilter(Protocol):
     """The objects of one resource that one client may see, now and after each change of rights."""
 
-    def names(self) -> frozenset[str] | None:
-        """The keys of the objects that the client may see now; None: all. See ``is_visible``."""
+    def view(self) -> View | None:
+        """The objects that the client may see now; None: all."""
         ...
 
     @property
     def changed_at(self) -> int:
-        """The storage revision of the last change of the client's rights: before it, the names may have been others."""
+        """The storage revision of the last change of the client's rights: before it, the view may have been another."""
         ...
 
     @property
@@ -35,11 +26,11 @@ class ObjectFilter(Protocol):
         ...
 
     async def caught_up(self, revision: int) -> None:
-        """Returns once ``names`` counts every change of rights up to a revision. Raises StorageError."""
+        """Returns once ``view`` counts every change of rights up to a revision. Raises StorageError."""
         ...
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Calls the listener whenever the names may have changed. Returns a function that ends that."""
+        """Calls the listener whenever the view may have changed. Returns a function that ends that."""
         ...
 
 
@@ -49,7 +40,7 @@ class Everything:
     changed_at = 0
     granted_at = 0
 
-    def names(self) -> frozenset[str] | None:
+    def view(self) -> View | None:
         return None
 
     async def caught_up(self, revision: int) -> None:

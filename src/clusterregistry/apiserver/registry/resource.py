@@ -12,6 +12,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
+from clusterregistry.apiserver.registry.grouping import Grouping
 from clusterregistry.apiserver.registry.strategy import Admission, CheckDelete, DeletionStrategy, Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
@@ -190,6 +191,8 @@ class Resource(Definition):
     """
     default_roles: Sequence[str] = ("admin", "edit", "view")
     """The default roles with rights on it: ``view`` reads, ``edit`` writes, ``admin`` writes the status too."""
+    grouped_by: Grouping | None = None
+    """The resource whose objects are groups of its objects: rights can be given on the members of a group."""
     read_your_writes: bool = False
     """Whether a write is answered only after its event has arrived, for objects that the server itself acts on."""
 

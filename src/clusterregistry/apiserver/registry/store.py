@@ -37,6 +37,7 @@ from clusterregistry.apimachinery.meta.names import generate_name
 from clusterregistry.apiserver.registry import deletion, object_rules
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.errors import LARGEST, ResourceErrors, api_error
+from clusterregistry.apiserver.registry.group_index import GroupIndex
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.selector_index import SelectorIndex
 from clusterregistry.apiserver.registry.strategy import Admit, Strategy
@@ -81,6 +82,9 @@ Stored = KeyValue | CorruptObject | None
 Attempt = Callable[[Stored], Awaitable[Object | None]]
 """Makes the object to store in place of the stored one; None removes the key. Raises APIError."""
 
+CheckStored = Callable[[Stored], Awaitable[None]]
+"""Takes what is stored under the key, in each attempt. Raises APIError where the user may not write that."""
+
 _GENERATE_ATTEMPTS = 8
 _DELETES_AT_ONCE = 100
 
@@ -102,6 +106,8 @@ class UpdateRequest:
     warn: Warn
     discard_warnings: Callable[[], None] = lambda: None
     """Discards the warnings of an attempt that was not written: the answer has those of the last attempt alone."""
+    check_stored: CheckStored | None = None
+    """Called before anything else; None: the user may write whatever is stored."""
     admit: Admit | None = None
     allow_create: bool = False
     """Whether an object that does not exist is created, also where the strategy does not allow that."""
@@ -152,6 +158,8 @@ class Store:
         self.unique = UniqueFields(resource, storage, prefix=self.prefix)
         self.check_namespace: CheckNamespace | None = None
         """Called before an object of a namespaced resource is created; None: every namespace exists."""
+        self.groups: GroupIndex | None = None
+        """The groups of the objects; None: nothing groups them, or these groups are not served."""
         self._errors = ResourceErrors(resource, self.prefix)
         self._now = now
 
@@ -275,6 +283,8 @@ class Store:
         )
 
     async def _attempt_update(self, key: str, request: UpdateRequest, stored: Stored) -> Object:
+        if request.check_stored is not None:
+            await request.check_stored(stored)
         if stored is None:
             return await self._create_on_update(key, request)
         if isinstance(stored, CorruptObject):
@@ -330,8 +340,10 @@ class Store:
 
     # Delete
 
-    async def delete(self, key: str, options: DeleteOptions) -> Deleted:
+    async def delete(self, key: str, options: DeleteOptions, *, check_stored: CheckStored | None = None) -> Deleted:
         """Removes the object, or marks it while finalizers hold it. Raises 404 and 409, and 403 by the kind's rules.
+
+        Raises what ``check_stored`` raises; None: the user may delete whatever is stored.
 
         An object that cannot be read is removed too, and with the same right. kube-apiserver requires an option and a
         verb of their own for that, since there a key that cannot be decrypted may be readable again tomorrow; here it
@@ -341,6 +353,8 @@ class Store:
 
         async def attempt(stored: Stored) -> Object | None:
             nonlocal uid, removed
+            if check_stored is not None:
+                await check_stored(stored)
             if stored is None:
                 raise self.not_found(key)
             if isinstance(stored, CorruptObject):  # its finalizers are not known, so that none holds it
@@ -385,8 +399,12 @@ class Store:
             rules.mark_deleted(marked)
         return marked
 
-    async def delete_all(self, kvs: Iterable[KeyValue], options: DeleteOptions) -> None:
+    async def delete_all(
+        self, kvs: Iterable[KeyValue], options: DeleteOptions, *, is_visible: Callable[[KeyValue], bool] | None = None
+    ) -> None:
         """Deletes each of the objects. An object that is already gone is no error.
+
+        Nor is one that is not visible any more: it is left alone. None: every object is.
 
         Raises 403 before anything is deleted if one of them must not be. What another request forbids meanwhile is not
         deleted either; the objects before it are.
@@ -397,11 +415,23 @@ class Store:
         keys = [self.key_in(kv) for kv in found]
         for start in range(0, len(keys), _DELETES_AT_ONCE):
             batch = keys[start : start + _DELETES_AT_ONCE]
-            results = await asyncio.gather(*(self.delete(key, options) for key in batch), return_exceptions=True)
+            deletes = [self.delete(key, options, check_stored=self._check_visible(key, is_visible)) for key in batch]
+            results = await asyncio.gather(*deletes, return_exceptions=True)
             for result in results:
                 gone = isinstance(result, APIError) and result.reason == "NotFound"
                 if isinstance(result, BaseException) and not gone:
                     raise result
+
+    def _check_visible(self, key: str, is_visible: Callable[[KeyValue], bool] | None) -> CheckStored | None:
+        """Makes an object that is not visible one that is not there."""
+        if is_visible is None:
+            return None
+
+        async def check(stored: Stored) -> None:
+            if not isinstance(stored, KeyValue) or not is_visible(stored):
+                raise self.not_found(key)
+
+        return check
 
     async def _check_deletable(self, kvs: Sequence[KeyValue]) -> None:
         """Raises 403 with the names of the objects that must not be deleted."""

@@ -20,6 +20,9 @@ _PRIORITIES = {v1beta1.VERSION: 20, v1alpha1.VERSION: 15}
 """By version. kube-aggregator puts the version with the highest first, and clients prefer the first."""
 
 _LEVELS = {v1beta1.VERSION: "api/beta", v1alpha1.VERSION: "api/alpha"}
+_PLURALS = ("clusters", "clustersets")
+"""The resources of each version, which is served as long as one of them is."""
+
 _RUNTIME_CONFIG = "--runtime-config"
 
 VERSIONS = tuple(_PRIORITIES)
@@ -70,5 +73,10 @@ def served(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_served(version: str, given: dict[str, bool]) -> bool:
-    keys = ("api/all", _LEVELS[version], f"{GROUP}/{version}", f"{GROUP}/{version}/clusters")
+    key = f"{GROUP}/{version}"
+    return any(_last_of(given, "api/all", _LEVELS[version], key, f"{key}/{plural}") for plural in _PLURALS)
+
+
+def _last_of(given: dict[str, bool], *keys: str) -> bool:
+    """The value of the last of these keys that is given; by default everything is served."""
     return [True, *(given[key] for key in keys if key in given)][-1]

@@ -20,6 +20,7 @@ from clusterregistry.registry.cluster.strategy import (
     V1Beta1StatusStrategy,
     V1Beta1Strategy,
 )
+from clusterregistry.registry.clusterset.membership import CLUSTER_SETS
 
 STORAGE_VERSION = v1alpha1.VERSION
 """The release before knows no other: it can read what this one stores."""
@@ -42,6 +43,7 @@ def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Re
         subresources={"status": Subresource(strategy=StatusStrategy(CLUSTER))},
         check_delete=check_delete,
         selectable_fields=SELECTABLE_FIELDS,
+        grouped_by=CLUSTER_SETS,
         unique_fields={CLUSTER_ID: SELECTABLE_FIELDS[CLUSTER_ID]} if has_v1beta1 else {},
     )
 
