@@ -328,8 +328,8 @@ async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path, 
         f"open({str(child)!r}, 'w').write(str(made.pid))\n"
         "time.sleep(600)"
     )
-    access = access_rules(tmp_path, rule(plugin.use(timeout="5s")))
-    assert "did not end within 5 seconds" in (await failure_of(access, cluster())).message
+    access = access_rules(tmp_path, rule(plugin.use(timeout="8s")))
+    assert "did not end within 8 seconds" in (await failure_of(access, cluster())).message
     await _is_gone(int(child.read_text()))
 
 
