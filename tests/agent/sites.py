@@ -15,7 +15,7 @@ import clusterregistry
 from clusterregistry.registry.main import main
 from tests.apiserver.api.over_tls import OverTLS
 from tests.apiserver.server.programs import Program
-from tests.registry.agents.tokens import CLUSTERS
+from tests.registry.agents.tokens import CLUSTERS, EVENTS
 from tools.processes import Process, wait_for
 from tools.simulator import Simulator
 from tools.simulator.member import SimulatedMember
@@ -26,12 +26,18 @@ _SOURCES = Path(clusterregistry.__file__).parent.parent
 class Site:
     """The registry and its members. ``admin`` is the administrator's client."""
 
-    def __init__(self, program: Program, simulator: Simulator, directory: Path) -> None:
-        self.program, self.simulator, self.directory = program, simulator, directory
+    def __init__(self, program: Program, simulator: Simulator | None, directory: Path) -> None:
+        """``simulator`` has the members; None: they are real."""
+        self.program, self._simulator, self.directory = program, simulator, directory
         self.environ = {"KUBECONFIG": str(program.data / "admin.kubeconfig"), "HOME": str(directory)}
         self.url = f"https://127.0.0.1:{program.port}"
         self.admin: OverTLS = program.client()
         self._agents: list[Process] = []
+
+    @property
+    def simulator(self) -> Simulator:
+        assert self._simulator is not None
+        return self._simulator
 
     def run(self, *words: str, environ: Mapping[str, str] | None = None) -> int:
         """Runs a command in this process, and returns its exit status."""
@@ -65,17 +71,13 @@ class Site:
 
     def agent(self, directory: Path, member: SimulatedMember, *flags: str) -> Process:
         """Starts an agent as a process of its own."""
+        return self.agent_with(directory, self.member_kubeconfig(member), *flags)
+
+    def agent_with(self, directory: Path, member: Path, *flags: str) -> Process:
+        """The same with a kubeconfig of the member."""
+        kubeconfigs = [f"--kubeconfig={directory / 'agent.kubeconfig'}", f"--member-kubeconfig={member}"]
         process = Process(
-            [
-                sys.executable,
-                "-m",
-                "clusterregistry",
-                "agent",
-                f"--kubeconfig={directory / 'agent.kubeconfig'}",
-                f"--member-kubeconfig={self.member_kubeconfig(member)}",
-                "--interval=1s",
-                *flags,
-            ],
+            [sys.executable, "-m", "clusterregistry", "agent", *kubeconfigs, "--interval=1s", *flags],
             log=directory / "agent.log",
             environ={"PYTHONPATH": str(_SOURCES)},
         )
@@ -90,6 +92,11 @@ class Site:
     def status(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.cluster(name).get("status") or {}
         return found
+
+    def events(self, name: str) -> set[str]:
+        """The reasons of the events about a cluster."""
+        found = self.admin.get(EVENTS, fieldSelector=f"involvedObject.name={name}").expect(200)["items"]
+        return {each["reason"] for each in found}
 
     def wait_for_status(self, name: str, holds: Callable[[dict[str, Any]], bool], *, agent: Process) -> dict[str, Any]:
         """Waits until the status of a cluster is as wanted."""

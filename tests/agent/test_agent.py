@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clusterregistry.cli import exit_status
+from clusterregistry.client.credentials import Credential
+from clusterregistry.controllers.controller import Controller, ControllerSettings
+from clusterregistry.controllers.observer.credentials import MemberCredential
+from clusterregistry.controllers.observer.observation import CredentialInfo
+from clusterregistry.controllers.observer.settings import ObserverSettings
 from tests.agent.sites import Site
+from tests.apiserver.api.clients import ADMIN_TOKEN
 from tests.apiserver.server.programs import Program
-from tests.registry.agents.tokens import CLUSTERS
+from tests.registry.agents.tokens import CLUSTERS, cluster
+from tools import exchanges
 from tools.processes import wait_for
 from tools.simulator import Fault, Simulator
 
@@ -32,6 +41,7 @@ def test_an_agent_reports_the_state_of_its_member(site: Site, capsys: Output) ->
     finally:
         member.fault = Fault.NONE
     site.wait_for_status("edge", lambda status: status["state"] == "Ready", agent=agent)
+    wait_for(lambda: {"ClusterReady", "ClusterDegraded"} <= site.events("edge"), agent.log_end)
     agent.end()
     assert "Traceback" not in agent.logged()
 
@@ -95,3 +105,49 @@ def test_an_agent_outside_of_a_pod_needs_a_kubeconfig_of_its_member(site: Site, 
     assert site.run("agent", f"--kubeconfig={out / 'agent.kubeconfig'}") == exit_status.STARTUP
     assert "--member-kubeconfig" in capsys.readouterr().err
     assert site.run("agent", "--interval=0.1s", "--kubeconfig-secret=x") == exit_status.USAGE
+
+
+def test_a_controller_leaves_a_cluster_to_its_agent(site: Site, capsys: Output) -> None:
+    first, second = site.simulator[10], site.simulator[11]
+    site.join(capsys, "edge", first)
+    for name, member in (("edge", first), ("plain", second)):
+        if name == "plain":
+            site.admin.post(CLUSTERS, cluster(name)).expect(201)
+        spec = {"kubernetesApiEndpoints": _part(member.cluster(), "kubernetesApiEndpoints")}
+        site.admin.patch(f"{CLUSTERS}/{name}", {"spec": spec}).expect(200)
+    config = exchanges.access(site.url, ca_file=site.program.authority, token=ADMIN_TOKEN)
+    before = len(first.requests)
+
+    async def observe() -> None:
+        settings = ControllerSettings(identity="test", election=None, observer=ObserverSettings(interval=1.0))
+        work = asyncio.create_task(Controller(config, _Tokens(second.token), settings).run())
+        while not site.status("plain"):
+            assert not work.done()
+            await asyncio.sleep(0.05)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    asyncio.run(observe())
+    assert site.status("edge") == {}
+    assert len(first.requests) == before
+
+
+class _Tokens:
+    """Access with one token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def credential(self, _: Any) -> MemberCredential:
+        held = Credential(authorization=f"Bearer {self._token}")
+        return MemberCredential(credential=held, info=CredentialInfo(source="test"))
+
+    def reject(self, _: Any, __: MemberCredential) -> None:
+        pass
+
+    def forget(self, _: str) -> None:
+        pass
+
+
+def _part(document: dict[str, Any], name: str) -> Any:
+    return document["spec"][name]

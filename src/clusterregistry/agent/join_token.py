@@ -212,7 +212,7 @@ CREATE: Subcommand[CreateOptions] = Subcommand(
 )
 
 LIST: Subcommand[OutputOptions] = Subcommand(
-    help="Lists the bootstrap tokens, without their secrets, which nobody has.\n\nUsage:\n  PROGRAM join-token list "
+    help="Lists the bootstrap tokens, without their secrets, which are kept nowhere.\n\nUsage:\n  PROGRAM join-token list "
     "[flags]\n",
     options=_options(OutputOptions),
     run=_list,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +16,23 @@ from typing import Any
 from clusterregistry.agent.identity import KubeconfigIdentity
 from clusterregistry.agent.member import OwnMember
 from clusterregistry.agent.renewal import Place, Renewal, Renewed
+from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.client.informer import Handler, Informer, InformerOptions
 from clusterregistry.client.rest import Client, ListOptions
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.transport import TransportParts
 from clusterregistry.controllers.cluster_client import ClusterClient
+from clusterregistry.controllers.event_recorder import EventRecorder
 from clusterregistry.controllers.observer.observation import Observation
 from clusterregistry.controllers.observer.observer import Observer
 from clusterregistry.controllers.observer.settings import ObserverSettings
 from clusterregistry.controllers.status import StatusSettings
 from clusterregistry.controllers.status_writer import StatusWriter, WriterSettings
+from clusterregistry.controllers.transitions import Told, told, transitions
 
 USER_AGENT = "clusterregistry-agent"
+REPORTER = f"{GROUP}/agent"
+"""The reporting controller of events."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +88,11 @@ class Agent:
             find=self._informer.store.get,
             status=StatusSettings(interval=interval, node_interval=2 * interval),
             settings=WriterSettings(heartbeat=interval),
+            written=self._tell,
         )
+        self._recorder = EventRecorder(self._client, controller=REPORTER, instance=socket.gethostname() or REPORTER)
+        self._told: Told | None = None
+        """The status of which the newest event told."""
         renewed = Renewed(
             cluster=settings.cluster,
             config=registry,
@@ -99,7 +109,7 @@ class Agent:
         """Works until it is cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                for work in (self._informer, self._observer, self._writer, self._renewal):
+                for work in (self._informer, self._observer, self._writer, self._recorder, self._renewal):
                     tasks.create_task(work.run())
         finally:
             await self._observer.close()
@@ -118,6 +128,14 @@ class Agent:
         )
         self._observer.remove(name)
         self._writer.forget(name)
+        self._told = None
 
     def _report(self, name: str, observation: Observation) -> None:
         self._writer.note(name, observation)
+
+    def _tell(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Events of what has changed since the last ones, also by a write whose answer was lost."""
+        status = after.get("status") or {}
+        for happening in transitions(self._told or told(before.get("status") or {}), status):
+            self._recorder.record(after, happening)
+        self._told = told(status)

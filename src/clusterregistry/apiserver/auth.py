@@ -60,7 +60,7 @@ class AuthComponents:
     """The one of ``tokens`` that is a file, to be reloaded; None: there is no file."""
 
 
-async def build_auth(
+async def build_auth(  # noqa: PLR0913 - half of them by keyword
     options: CompletedOptions,
     policy: Policy,
     stores: Sequence[Store],
@@ -83,7 +83,7 @@ async def build_auth(
     return replace(delegated, group_rights=group_rights(stores, delegated.authorizer))
 
 
-async def _local_auth(
+async def _local_auth(  # noqa: PLR0913 - half of them by keyword
     options: CompletedOptions,
     policy: Policy,
     stores: Sequence[Store],

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from clusterregistry.api.clusterregistry.agents import has_agent
 from clusterregistry.client import errors
 from clusterregistry.client.informer import Handler, Informer, InformerOptions
 from clusterregistry.client.leader_election import LEASES, LeaderElectionConfig, LeaderElector, LeadershipLostError
@@ -295,6 +296,9 @@ class _Term:
             await self.observer.close()
 
     def put(self, cluster: Object) -> None:
+        if has_agent(cluster):  # which writes the same status from inside
+            self.remove(_name(cluster))
+            return
         self._told.setdefault(_name(cluster), told(cluster.get("status") or {}))
         self.observer.put(cluster)
 

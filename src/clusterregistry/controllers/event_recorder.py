@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clusterregistry.api.clusterregistry import GROUP
+from clusterregistry.api.clusterregistry.agents import EVENT_NAMESPACE as NAMESPACE
+from clusterregistry.api.clusterregistry.agents import event_prefix
 from clusterregistry.api.events import GROUP as EVENTS_GROUP
 from clusterregistry.api.events import v1
 from clusterregistry.apimachinery.meta import times
@@ -26,9 +28,6 @@ from clusterregistry.client.rest import Client, GroupVersionResource, Object, me
 from clusterregistry.controllers.cluster_client import KIND
 
 EVENTS = GroupVersionResource(EVENTS_GROUP, v1.VERSION, "events")
-NAMESPACE = "default"
-"""Of events about objects without a namespace, as client-go has it."""
-
 NORMAL, WARNING = "Normal", "Warning"
 
 SERIES_SECONDS = 360.0
@@ -172,11 +171,11 @@ class EventRecorder:
             self._series.popitem(last=False)
 
     def _event(self, regarding: Mapping[str, Any], happening: Happening) -> Object:
-        name = str(regarding.get("name"))[:200].rstrip("-.")
+        prefix = event_prefix(str(regarding.get("name")))
         return {
             "apiVersion": f"{EVENTS_GROUP}/{v1.VERSION}",
             "kind": "Event",
-            "metadata": {"name": f"{name}.{secrets.token_hex(8)}", "namespace": NAMESPACE},
+            "metadata": {"name": prefix + secrets.token_hex(8), "namespace": NAMESPACE},
             "eventTime": self._micro_time(self._clock()),
             "reportingController": self._controller,
             "reportingInstance": self._instance,

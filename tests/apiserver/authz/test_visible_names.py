@@ -17,9 +17,11 @@ from clusterregistry.apiserver.authz.interface import (
     Verdict,
 )
 from clusterregistry.apiserver.authz.rbac.policy import Policy, RBACAuthorizer
+from clusterregistry.apiserver.authz.rbac.rules import Rule
 from clusterregistry.apiserver.authz.union import Union
 from clusterregistry.apiserver.authz.view import View
 from clusterregistry.apiserver.authz.visible_names import Visibility
+from tests.apiserver.authz.groups import Answers, Groups, rights
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, asking, bound, bound_in, policy_of
 from tests.apiserver.authz.test_union import Fixed
 
@@ -203,3 +205,99 @@ def test_a_root_scoped_object_is_shown_by_its_name(name: str) -> None:
     rbac = RBACAuthorizer(a_policy())
     visible = Visibility(rbac, rbac, attributes=asking(JANE, "list", name=name), allowed=False, filtered=True)
     assert visible.shows_some() is (name == "a")
+
+
+def grouped(
+    authorizer: Union, groups: Groups, *, filtered: bool = True, allowed: bool = False, verb: str = "list"
+) -> Visibility:
+    attributes = asking(JANE, verb)
+    return Visibility(
+        authorizer,
+        authorizer,
+        attributes=attributes,
+        allowed=allowed,
+        filtered=filtered,
+        rights=rights(authorizer, groups),
+    )
+
+
+def on_sets(verbs: str, *names: str) -> Rule:
+    return a_rule(verbs, "sets/things", names=names)
+
+
+def test_members_of_groups_are_visible_besides_names() -> None:
+    policy = policy_of({"r": [a_rule("get", names=["z"]), on_sets("list", "red")]}, {"b": bound("r", "User jane")})
+    groups = Groups(red="a b", blue="c")
+    union = modes.in_order([modes.RBAC], policy)
+    visible = grouped(union, groups)
+    view = visible.view()
+    assert view == View(frozenset("z"), frozenset({"red"}))
+    assert view
+    assert [name for name in "abcz" if view.shows(name, name)] == ["a", "b", "z"]
+    assert view.present_keys() == frozenset("abz")
+    assert View(frozenset("z")).present_keys() == frozenset("z")
+    assert not View()
+    hidden = grouped(union, groups, filtered=False).view()
+    assert hidden == View(groups=frozenset({"red"}))
+    assert hidden is not None
+    assert not hidden.shows("z", "z")
+    assert grouped(union, groups, verb="watch").view() == View(frozenset("z"))
+    assert visible.shows_some()
+    assert not grouped(union, groups, filtered=False, verb="watch").shows_some()
+
+
+async def test_a_change_of_groups_is_one_of_rights() -> None:
+    policy = policy_of({"r": [on_sets("list", "red")]}, {"b": bound("r", "User jane")})
+    groups, reported = Groups(red="a"), list[str]()
+    visible = grouped(modes.in_order([modes.RBAC], policy), groups)
+    assert (visible.changed_at, visible.granted_at) == (2, 2)
+    before = visible.view()
+    end = visible.on_change(lambda: reported.append("changed"))
+    groups.change(7, red="b")
+    assert reported == ["changed"]
+    assert visible.changed_at == 7
+    after = visible.view()
+    assert after != before
+    assert after == View(groups=frozenset({"red"}), defined_at=7)
+    await visible.caught_up(8)
+    assert groups.waits == [8]
+    end()
+    groups.change(9)
+    policy.remove_role("r", revision=10)
+    assert reported == ["changed"]
+    assert visible.view() == View()
+
+
+async def test_other_servers_are_asked_for_groups_once_for_each_change() -> None:
+    groups = Groups(red="a", blue="b")
+    answers = Answers(later=True, red=ALLOW)
+    visible = grouped(Union([answers]), groups)
+    assert visible.view() == View()
+    assert await visible.ask_groups() is None
+    assert visible.view() == View(groups=frozenset({"red"}))
+    await visible.caught_up(3)
+    assert len(answers.asked) == 2
+    groups.change(4, red="a", blue="b", green="c")
+    answers.decisions = {"red": NO_OPINION, "green": ALLOW}
+    await visible.caught_up(4)
+    assert visible.view() == View(groups=frozenset({"green"}), defined_at=4)
+    undecided = Decision(Verdict.DENY, undecided=True)
+    groups.change(5, red="a", blue="b", green="c")
+    answers.decisions = {"red": undecided, "green": undecided, "blue": ALLOW}
+    assert await visible.ask_groups() == undecided
+    assert visible.view() == View(groups=frozenset({"green", "blue"}), defined_at=5)
+
+
+async def test_a_change_of_groups_ends_no_watch_of_who_may_see_everything() -> None:
+    groups = Groups(red="a")
+    visible = grouped(Union([Later(ALLOW)]), groups, allowed=True)
+    groups.change(5)
+    assert visible.view() is None
+    await asyncio.gather(*visible_names._pending)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [("n/a", True), ("n/b", False), ("m/b", True), ("o/x", True), ("x", True), ("a", False)]
+)
+def test_names_show_objects_in_namespaces(key: str, *, shown: bool) -> None:
+    assert View(frozenset({"n/a", "m/", "x"})).shows(key, key) is shown

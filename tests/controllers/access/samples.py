@@ -54,7 +54,7 @@ def rule(use: Object, **match: Any) -> Object:
     return {"match": match, "use": use}
 
 
-def access_rules(  # noqa: PLR0913 - all but the folder by keyword
+def access_rules(
     folder: Path,
     *rules: Object,
     clocks: FakeClocks | None = None,

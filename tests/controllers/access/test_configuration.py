@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.controllers.access.configuration import (
     MAX_BYTES,
     MAX_RULES,
     AccessFileError,
+    CommandUse,
     EnvUse,
-    ExecUse,
     FileUse,
     InClusterUse,
     NoneUse,
@@ -30,6 +31,7 @@ from clusterregistry.controllers.access.subject import subject_of
 from tests.controllers.access.samples import cluster, document, rule
 
 FILE = Path("/etc/access.yaml")
+RESOLVERS = ("file", "env", "exec", "secret", "tokenRequest", "inCluster", "none")
 
 CONTRACT = """\
 apiVersion: clusterregistry.k8s.io/v1alpha1
@@ -67,7 +69,7 @@ def test_the_example_of_the_contract() -> None:
     files, variable, command = parse(CONTRACT.encode(), FILE)
     assert files.use == FileUse(directory=Path("/etc/clusters"))
     assert variable.use == EnvUse(variable="MEMBER_TOKEN")
-    assert command.use == ExecUse(command="get-token", args=("--cluster", "{name}"), timeout=10.0)
+    assert command.use == CommandUse(command="get-token", args=("--cluster", "{name}"), timeout=10.0)
     assert [each.source for each in (files, variable, command)] == ["rule 1 (file)", "rule 2 (env)", "rule 3 (exec)"]
 
 
@@ -77,9 +79,12 @@ def test_the_example_of_the_contract() -> None:
         ({"file": {"directory": "keys"}}, FileUse(directory=Path("/etc/keys"))),
         ({"none": {}}, NoneUse()),
         ({"inCluster": {}}, InClusterUse()),
-        ({"exec": {"command": "bin/get"}}, ExecUse(command="/etc/bin/get")),
-        ({"exec": {"command": "get", "env": [{"name": "A", "value": "b"}]}}, ExecUse(command="get", env=(("A", "b"),))),
-        ({"exec": {"command": "get", "args": ['{"a": 1}']}}, ExecUse(command="get", args=('{"a": 1}',))),
+        ({"exec": {"command": "bin/get"}}, CommandUse(command="/etc/bin/get")),
+        (
+            {"exec": {"command": "get", "env": [{"name": "A", "value": "b"}]}},
+            CommandUse(command="get", env=(("A", "b"),)),
+        ),
+        ({"exec": {"command": "get", "args": ['{"a": 1}']}}, CommandUse(command="get", args=('{"a": 1}',))),
         ({"secret": {"namespace": "ns"}}, SecretUse(namespace="ns")),
         (
             {"secret": {"namespace": "ns", "name": "all", "key": "{name}.token"}},
@@ -104,8 +109,13 @@ def test_providers_are_matched_by_their_type_in_both_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    "selector", ["env in (dev,test),!old", {"matchLabels": {"env": "dev"}}, {"matchExpressions": [{"key": "env", "operator": "Exists"}]}]
-)  # fmt: skip
+    "selector",
+    [
+        "env in (dev,test),!old",
+        {"matchLabels": {"env": "dev"}},
+        {"matchExpressions": [{"key": "env", "operator": "Exists"}]},
+    ],
+)
 def test_selectors_are_texts_or_objects(selector: Any) -> None:
     (only,) = parsed(rule({"none": {}}, selector=selector))
     assert only.matches(subject_of(cluster(labels={"env": "dev"})))
@@ -117,7 +127,7 @@ def test_every_mistake_is_named_with_its_line_and_a_hint() -> None:
 apiVersion: clusterregistry.k8s.io/v1alpha1
 kind: AccessConfig
 rules:
-- match: {provder: corp-files}
+- match: {provyder: corp-files}
   use: {file: {dir: keys}}
 - mach: {}
   use: {env: {variable: "1"}, none: {}}
@@ -125,22 +135,21 @@ rules:
   use:
     exec:
       command: "get {name}"
-      args: ["{nam}", 3]
+      args: ["{nme}", 3]
       timeout: 5h
 """
     assert mistakes(text) == [
         "/etc/access.yaml:2: kind: must be AccessConfiguration",
-        "/etc/access.yaml:4: rules[0].match.provder: is not known (did you mean provider?)",
+        "/etc/access.yaml:4: rules[0].match.provyder: is not known (did you mean provider?)",
         "/etc/access.yaml:5: rules[0].use.file.dir: is not known (did you mean directory?)",
         "/etc/access.yaml:5: rules[0].use.file.directory: is required",
         "/etc/access.yaml:6: rules[1].mach: is not known (did you mean match?)",
         "/etc/access.yaml:6: rules[1].match: must be a mapping with provider or selector (write {} for every cluster)",
-        "/etc/access.yaml:7: rules[1].use: has 2 keys, must have exactly one of "
-        "file, env, exec, secret, tokenRequest, inCluster, none",
+        f"/etc/access.yaml:7: rules[1].use: has 2 keys, must have exactly one of {', '.join(RESOLVERS)}",
         "/etc/access.yaml:7: rules[1].use.env.variable: must be the name of an environment variable",
         "/etc/access.yaml:8: rules[2].match.selector: unable to parse requirement: found '' expected: '('",
         "/etc/access.yaml:11: rules[2].use.exec.command: has no placeholders: only args do",
-        "/etc/access.yaml:12: rules[2].use.exec.args[0]: {nam} is no placeholder (did you mean {name}?)",
+        "/etc/access.yaml:12: rules[2].use.exec.args[0]: {nme} is no placeholder (did you mean {name}?)",
         "/etc/access.yaml:12: rules[2].use.exec.args[1]: must be a text of at most 4096 characters (put it in quotes)",
         "/etc/access.yaml:13: rules[2].use.exec.timeout: must be a duration up to 60s, such as 10s",
     ]
@@ -201,7 +210,7 @@ def test_the_file_is_bounded() -> None:
         "&a [" + "x," * 1000 + "]",
         "rules: 1\nrules: 2\n",
         "".join(f"key{number}: 1\n" for number in range(50_000)),
-        "a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]\n",
+        "a: &a [1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]\n",
     ],
 )
 def test_hostile_files_are_mistakes(text: str) -> None:
@@ -217,12 +226,11 @@ KEYS = ["match", "use", "provider", "selector", "file", "env", "exec", "director
 NEAR = st.recursive(VALUES, lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=3), max_leaves=12)
 
 
+@settings(deadline=None)
 @given(st.lists(NEAR, max_size=3))
 def test_whatever_a_rule_is_it_is_read_or_refused(rules: list[Any]) -> None:
-    try:
-        parsed(*rules)
-    except AccessFileError as error:
-        assert all(each.message for each in error.problems)
+    with contextlib.suppress(AccessFileError):
+        assert len(parsed(*rules)) == len(rules)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

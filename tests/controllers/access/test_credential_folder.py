@@ -56,7 +56,10 @@ def test_the_folder_itself_may_be_a_link(folder: CredentialFolder, tmp_path: Pat
     assert CredentialFolder(tmp_path / "linked").read("a.token").content == b"one"
 
 
-@pytest.mark.parametrize("name", ["../outside.token", "a/../../outside.token", "/etc/passwd", ".", "..", "", ".hidden", "a\0b", "a\n"])  # fmt: skip
+ODD_NAMES = ("../outside.token", "a/../../outside.token", "/etc/passwd", ".", "..", "", ".hidden", "a\0b", "a\n")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
 def test_no_name_is_a_path(folder: CredentialFolder, name: str) -> None:
     assert not is_plain_name(name)
     with pytest.raises(FolderError, match="no plain file name"):
@@ -82,7 +85,7 @@ def test_a_link_that_appears_while_a_path_is_opened_is_not_followed(
 ) -> None:
     (folder.directory / "a.token").symlink_to(tmp_path / "outside.token")
     # As if the link had been a file when it was resolved.
-    monkeypatch.setattr(os.path, "realpath", lambda path: str(path))
+    monkeypatch.setattr(os.path, "realpath", str)
     with pytest.raises(FolderError, match="is a link"):
         folder.read("a.token")
 
@@ -121,9 +124,9 @@ def test_a_missing_file_and_a_missing_folder(folder: CredentialFolder, tmp_path:
 def test_no_descriptor_is_left_open(folder: CredentialFolder) -> None:
     (folder.directory / "a.token").write_text("one")
     (folder.directory / "b.token").mkdir()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         folder.read("a.token")
         with pytest.raises(FolderError):
             folder.read("b.token")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import os
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from clusterregistry.client.exec_credential import MAX_OUTPUT
 from clusterregistry.controllers.access.exec_runner import ExecLimits
 from clusterregistry.controllers.observer.observation import Reason
+from tests.client.fake_clock import until
 from tests.controllers.access.samples import (
     PATIENCE,
     FakeClocks,
@@ -65,8 +65,9 @@ async def test_without_a_provider_in_the_rule_a_cluster_cannot_choose_another_fi
     assert await token_of(access, cluster(config={"key": "production"})) == "its-own"
 
 
+@pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("key", ["../one", "/etc/passwd", "..", ".one", "a/b", "a\0", "x" * 300])
-async def test_a_key_is_no_path(tmp_path: Path, keys: Path, key: str) -> None:
+async def test_a_key_is_no_path(tmp_path: Path, key: str) -> None:
     (tmp_path / "one.token").write_text(SECRET)
     access = access_rules(tmp_path, rule(FILES, provider="corp"))
     failure = await failure_of(access, cluster(config={"key": key}))
@@ -187,7 +188,9 @@ async def test_users_that_cannot_be_used(tmp_path: Path, keys: Path, user: Any, 
     assert SECRET not in message
 
 
-@pytest.mark.parametrize("content", [f"{SECRET}: [", f'{{"a": "{SECRET}"', f"!!int {SECRET}", "users: 5", "- a", "a: b"])
+@pytest.mark.parametrize(
+    "content", [f"{SECRET}: [", f'{{"a": "{SECRET}"', f"!!int {SECRET}", "users: 5", "- a", "a: b"]
+)
 async def test_a_file_that_is_no_kubeconfig_is_not_shown(tmp_path: Path, keys: Path, content: str) -> None:
     (keys / "one.kubeconfig").write_text(content)
     message = (await failure_of(access_rules(tmp_path, rule(FILES)), cluster())).message
@@ -283,7 +286,7 @@ HOSTILE = {
     "endless errors": "while True: sys.stderr.write('x' * 65536)",
     "no JSON": f"print({SECRET!r}); sys.exit(0)",
     "a failure": f"sys.stderr.write({SECRET!r}); sys.exit(3)",
-    "another kind": "print('{\"kind\": \"Pod\"}'); sys.exit(0)",
+    "another kind": 'print(\'{"kind": "Pod"}\'); sys.exit(0)',
     "closes its output": "os.close(1); os._exit(0)",
 }
 
@@ -331,15 +334,14 @@ async def test_children_of_a_command_that_succeeds_end_with_it(tmp_path: Path, p
 
 async def _is_gone(pid: int) -> None:
     """Waits until a process has ended; one that nobody has waited for counts as ended."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-            except (FileNotFoundError, ProcessLookupError):
-                return
-            if state == "Z":
-                return
-            await asyncio.sleep(0.02)
+
+    def has_ended() -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    await until(has_ended)
 
 
 async def test_close_ends_commands(tmp_path: Path, plugin: Plugin) -> None:
@@ -347,9 +349,7 @@ async def test_close_ends_commands(tmp_path: Path, plugin: Plugin) -> None:
     plugin.write(f"open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
     access = access_rules(tmp_path, rule(plugin.use()))
     waiting = asyncio.create_task(failure_of(access, cluster()))
-    async with asyncio.timeout(PATIENCE):
-        while not pid.exists() or not pid.read_text():
-            await asyncio.sleep(0.01)
+    await until(lambda: pid.exists() and pid.read_text() != "")
     await access.close()
     assert "ended" in (await waiting).message
     await _is_gone(int(pid.read_text()))
@@ -378,9 +378,8 @@ async def test_few_commands_at_once_and_slow_ones_hold_up_nothing(tmp_path: Path
     limits = ExecLimits(prompt=2, slow=4, slow_after=0.05)
     access = access_rules(tmp_path, rule(plugin.use("{name}")), limits=limits)
     slow = [asyncio.create_task(failure_of(access, cluster(f"slow-{number}"))) for number in range(4)]
+    await until(lambda: len(list(running.iterdir())) == 4)
     async with asyncio.timeout(PATIENCE):
-        while len(os.listdir(running)) < 4:
-            await asyncio.sleep(0.01)
         tokens = await asyncio.gather(*(token_of(access, cluster(f"prompt-{number}")) for number in range(12)))
     assert tokens == [SECRET] * 12
     assert not any(task.done() for task in slow)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterregistry.client.credentials import Credential
@@ -21,6 +21,7 @@ from clusterregistry.controllers.access.rules import UNUSED_SECONDS
 from clusterregistry.controllers.access.subject import subject_of
 from clusterregistry.controllers.observer.credentials import AccessError, MemberAccess
 from clusterregistry.controllers.observer.observation import Failure, Reason
+from tests.client.fake_clock import until
 from tests.controllers.access.samples import (
     FakeClocks,
     access_rules,
@@ -55,7 +56,17 @@ async def test_the_first_rule_that_matches_counts(tmp_path: Path) -> None:
     assert "no rule of access.yaml" in caught.value.failure.message
 
 
-@pytest.mark.parametrize("odd", [{}, {"metadata": None}, {"metadata": {"name": 5, "labels": []}, "spec": {"authInfo": {"providers": [None, {"type": 5, "config": [1]}]}}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"metadata": None},
+        {
+            "metadata": {"name": 5, "labels": []},
+            "spec": {"authInfo": {"providers": [None, {"type": 5, "config": [1]}]}},
+        },
+    ],
+)
 async def test_objects_of_any_form_are_read(tmp_path: Path, odd: dict[str, Any]) -> None:
     access = access_rules(tmp_path, rule(NONE, provider="corp"), rule({"file": {"directory": "."}}))
     assert (await failure_of(access, odd)).reason is Reason.CREDENTIAL_MISSING
@@ -64,9 +75,7 @@ async def test_objects_of_any_form_are_read(tmp_path: Path, odd: dict[str, Any])
 # The file
 
 
-async def test_a_changed_file_is_used_and_a_broken_one_is_not(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_changed_file_is_used_and_a_broken_one_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     access = access_rules(tmp_path, rule(ENV), environ={"MEMBER_TOKEN": "first"})
     assert await token_of(access, cluster()) == "first"
     access.path.write_text("rules: [")
@@ -142,8 +151,7 @@ class Bound:
         return caught.value.failure
 
     async def settle(self) -> None:
-        while self.binding.is_busy:
-            await asyncio.sleep(0)
+        await until(lambda: not self.binding.is_busy)
 
 
 @pytest.fixture
@@ -270,18 +278,13 @@ async def test_a_resolution_for_a_former_cluster_never_reaches_the_new_one(tmp_p
     resolver.token("of-the-former")
     resolver.token("of-the-new")
     former = asyncio.create_task(token_of(access, cluster(uid="u1")))
-    await _called(resolver, 1)
+    await until(lambda: resolver.calls == 1)
     later = asyncio.create_task(token_of(access, cluster(uid="u2")))
-    await _called(resolver, 2)
+    await until(lambda: resolver.calls == 2)
     resolver.released.set()
     assert (await former, await later) == ("of-the-former", "of-the-new")
     assert await token_of(access, cluster(uid="u2")) == "of-the-new"
     await access.close()
-
-
-async def _called(resolver: PlayedResolver, times: int) -> None:
-    while resolver.calls < times:
-        await asyncio.sleep(0)
 
 
 async def test_credentials_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> None:
@@ -302,6 +305,7 @@ STEPS = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=40)
 @given(STEPS)
 def test_a_credential_for_one_cluster_never_reaches_another(tmp_path_factory: Any, steps: list[Any]) -> None:
     """Whatever clusters come, go, and write into their objects: a rule without a provider gives each its own file."""

@@ -6,6 +6,8 @@ An agent is a user for one cluster, whose name is a part of the user's. So is a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from clusterregistry.api.clusterregistry import GROUP
 
@@ -37,6 +39,9 @@ LEAST_SECONDS = 600
 LONGEST_SECONDS = 90 * 86400
 """The validity of an agent's certificate."""
 
+_LONGEST_EVENT_BASE = 200
+"""Characters: the name of an event has room for more behind it."""
+
 _TOKEN = re.compile(r"([a-z0-9]{6,32})\.([a-z0-9]{26,128})", re.ASCII)
 _TOKEN_ID = re.compile(r"[a-z0-9]{6,32}", re.ASCII)
 
@@ -52,8 +57,15 @@ def request_prefix(cluster: str) -> str:
 
 
 def event_prefix(cluster: str) -> str:
-    """How the names of events about a cluster begin."""
-    return f"{cluster}."
+    """How the names of events about a cluster begin. Of a long name it is the beginning."""
+    return cluster[:_LONGEST_EVENT_BASE].rstrip("-.") + "."
+
+
+def has_agent(cluster: Mapping[str, Any]) -> bool:
+    """Whether a cluster (a wire object) is observed by its agent."""
+    metadata = cluster.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and annotations.get(OBSERVER) == AGENT
 
 
 def split_token(token: str) -> tuple[str, str] | None:

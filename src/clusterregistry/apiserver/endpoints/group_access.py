@@ -93,7 +93,7 @@ class WriteAccess:
             await self._admit(obj, old)
         if old is None:
             await self._admit_new(obj)
-        elif _labels(obj) != _labels(old):
+        elif self._rights.membership.names and _labels(obj) != _labels(old):
             await self._admit_move(obj, old)
 
     async def _admit_new(self, obj: Object) -> None:

@@ -11,6 +11,8 @@ import string
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter
 
 import orjson
 
@@ -39,8 +41,13 @@ _SLICE = 64
 _WITHOUT_A_PAUSE = 0.005
 """Seconds of filtering after which other requests have their turn."""
 
+_RARE = 8
+"""The share of objects, as one in so many, up to which each is looked up: it takes as long as to pass by so many."""
+
 _UNDISTURBED = 3
 """Attempts to compare objects some at a time, when rights change meanwhile, before it is done without a pause."""
+
+_key_of = attrgetter("key")
 
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -227,22 +234,28 @@ async def _visible_page(  # noqa: PLR0913 - all but the first two by keyword
 
     The rights are those after the page's revision: a watch from there on must have missed no change of rights.
     """
-    storage = store.storage
-    if not store.resource.namespaced:
-        revision = (await storage.list(prefix, revision=revision, after=after, limit=1)).revision
-        await visible.caught_up(revision)
-        view = visible.view()
-        if view is not None and revision == storage.revision:
-            return _cut(_looked_up(store, view, prefix=prefix, after=after), revision=revision, limit=limit)
-    page = await storage.list(prefix, revision=revision, after=after)
+    page = await store.storage.list(prefix, revision=revision, after=after)
     await visible.caught_up(page.revision)
-    return _cut(await _shown(store, visible, page.items), revision=page.revision, limit=limit)
+    view = visible.view()
+    if view is not None and page.revision == store.storage.revision and not store.resource.namespaced:
+        items: Sequence[KeyValue] = _present(store, view, page.items)
+    else:
+        items = await _shown(store, visible, page.items)
+    cut = limit if 0 < limit < len(items) else len(items)
+    return Page(items[:cut], page.revision, len(items) - cut)
 
 
-def _looked_up(store: Store, view: View, *, prefix: str, after: str) -> list[KeyValue]:
-    """The objects of a view at the newest revision in memory, found by their keys: others take no time."""
-    found = map(store.storage.get_stale, sorted(store.prefix + key for key in view.present_keys()))
-    return [kv for kv in found if kv is not None and kv.key > after and kv.key.startswith(prefix)]
+def _present(store: Store, view: View, items: Sequence[KeyValue]) -> list[KeyValue]:
+    """Those of all objects in a range that a view has, as of now: by their keys, without a look at each object.
+
+    Few are looked up, so that the others take no time. Else no step but the loops of C is made for each object.
+    """
+    wanted = set(map(store.prefix.__add__, view.present_keys()))
+    if len(wanted) * _RARE > len(items):
+        return list(compress(items, map(wanted.__contains__, map(_key_of, items))))
+    first, last = (items[0].key, items[-1].key) if items else ("", "")
+    found = [store.storage.get_stale(key) for key in sorted(wanted) if first <= key <= last]
+    return [kv for kv in found if kv is not None]
 
 
 async def _shown(store: Store, visible: ObjectFilter, items: Sequence[KeyValue]) -> Sequence[KeyValue]:
@@ -267,12 +280,6 @@ async def _shown_in(store: Store, view: View | None, items: Sequence[KeyValue]) 
             begun = time.monotonic()
         found += [kv for kv in items[start : start + _SLICE] if view.shows(store.key_in(kv), kv)]
     return found
-
-
-def _cut(items: Sequence[KeyValue], *, revision: int, limit: int) -> Page:
-    """The first objects, up to a limit."""
-    count = limit if 0 < limit < len(items) else len(items)
-    return Page(items[:count], revision, len(items) - count)
 
 
 def parse_revision(text: str) -> int:

@@ -60,7 +60,7 @@ class EnvUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecUse:
+class CommandUse:
     """A command that prints an ExecCredential (KEP-541). ``args`` have placeholders."""
 
     command: str
@@ -99,7 +99,7 @@ class NoneUse:
     """Anonymous requests."""
 
 
-Use = FileUse | EnvUse | ExecUse | SecretUse | TokenRequestUse | InClusterUse | NoneUse
+Use = FileUse | EnvUse | CommandUse | SecretUse | TokenRequestUse | InClusterUse | NoneUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +337,7 @@ class _Reader:
             self._refuse((*path, "variable"), "must be the name of an environment variable")
         return EnvUse(variable=variable)
 
-    def _exec(self, value: dict[str, Any], path: places.Path) -> ExecUse:
+    def _exec(self, value: dict[str, Any], path: places.Path) -> CommandUse:
         self._known_keys(value, path, ("command", "args", "env", "timeout", "apiVersion"))
         command = self._text(value, "command", path)
         if set("{}") & set(command):
@@ -347,7 +347,7 @@ class _Reader:
         version = value.get("apiVersion", API_VERSIONS[0])
         if version not in API_VERSIONS:
             self._refuse((*path, "apiVersion"), f"must be {' or '.join(API_VERSIONS)}")
-        return ExecUse(
+        return CommandUse(
             command=command,
             args=tuple(self._arguments(value.get("args", []), (*path, "args"))),
             env=tuple(self._variables(value.get("env", []), (*path, "env"))),

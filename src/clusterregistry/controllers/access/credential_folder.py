@@ -90,7 +90,7 @@ class CredentialFolder:
 
 @contextmanager
 def _opened(root: Path, parts: Sequence[str]) -> Iterator[int]:
-    """Opens a path below a folder part by part: a link that somebody puts there meanwhile is not followed."""
+    """Opens a path below a folder part by part: a link that is put there meanwhile is not followed."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(root, flags | os.O_DIRECTORY)
     try:

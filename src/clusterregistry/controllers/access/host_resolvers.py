@@ -19,6 +19,7 @@ from clusterregistry.client.credentials import MAX_FILE_BYTES, Credential
 from clusterregistry.client.errors import printable
 from clusterregistry.client.rest import Call, Client, GroupVersionResource, Object
 from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.retry import ONCE
 from clusterregistry.controllers.access.configuration import SecretUse, TokenRequestUse
 from clusterregistry.controllers.access.kubeconfig_user import user_credential
 from clusterregistry.controllers.access.local_resolvers import bearer
@@ -69,7 +70,7 @@ class HostCluster:
             if config is None:
                 message = "there is no host cluster: run in one, or name it with --host-kubeconfig"
                 raise ResolveError(message, pause=PAUSE)
-            self._client = Client(config)
+            self._client = Client(config, retry=ONCE)  # the next round is the next attempt
         return self._client
 
     async def close(self) -> None:
@@ -93,7 +94,10 @@ class SecretResolver:
         content = _value(secret, key)
         if content is None:
             raise ResolveError(f"{shown} has no {printable(key, 100)}", gone=True, pause=PAUSE)
-        credential = await _parsed(content, f"{key} of {shown}", request)
+        try:
+            credential = await _parsed(content, key, request)
+        except ResolveError as error:
+            raise ResolveError(f"{shown}: {error}", pause=PAUSE) from None
         return Resolved(credential=credential, keep_for=SECRET_SECONDS)
 
 

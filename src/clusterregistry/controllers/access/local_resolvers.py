@@ -11,7 +11,7 @@ from pathlib import Path
 from clusterregistry.client.credentials import Credential, check_token
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.exec_credential import ExecPlugin
-from clusterregistry.controllers.access.configuration import EXEC_TIMEOUT, EnvUse, ExecUse, FileUse
+from clusterregistry.controllers.access.configuration import EXEC_TIMEOUT, CommandUse, EnvUse, FileUse
 from clusterregistry.controllers.access.credential_folder import (
     CredentialFolder,
     FileMissingError,
@@ -124,7 +124,7 @@ _CODE_FOLLOWS = re.compile(r"-[a-z]*c[a-z]*")
 class ExecResolver:
     """The command of a rule, its arguments filled by the cluster."""
 
-    use: ExecUse
+    use: CommandUse
     runner: ExecRunner
 
     async def resolve(self, request: ResolveRequest) -> Resolved:

@@ -15,8 +15,8 @@ from clusterregistry.controllers.access import configuration
 from clusterregistry.controllers.access.binding import Binding, Clocks
 from clusterregistry.controllers.access.configuration import (
     AccessFileError,
+    CommandUse,
     EnvUse,
-    ExecUse,
     FileUse,
     InClusterUse,
     Rule,
@@ -41,7 +41,7 @@ from clusterregistry.controllers.observer.observation import Failure, Reason
 _log = logging.getLogger(__name__)
 
 UNUSED_SECONDS = 1800.0
-"""After which the credential of a cluster that nobody asked for is forgotten."""
+"""After which the credential of a cluster that was not asked for is forgotten."""
 
 _SWEEP_SECONDS = 60.0
 
@@ -94,7 +94,7 @@ class AccessRules:
         return await self._binding(subject_of(cluster)).credential()
 
     def reject(self, cluster: Mapping[str, Any], credential: MemberCredential) -> None:
-        """Notes that the cluster refused the credential: it is resolved anew, though not again and again."""
+        """Notes that the cluster refused the credential: it is resolved again, though not at once."""
         subject = subject_of(cluster)
         binding = self._bindings.get(subject.name)
         if binding is not None and binding.subject == subject:
@@ -187,7 +187,7 @@ class AccessRules:
             return FileResolver(use, runner)
         if isinstance(use, EnvUse):
             return EnvResolver(use, self._parts.environ)
-        if isinstance(use, ExecUse):
+        if isinstance(use, CommandUse):
             return ExecResolver(use, runner)
         if isinstance(use, SecretUse):
             return SecretResolver(use, self._host)

@@ -21,7 +21,7 @@ class Identity:
 
 
 class Identities:
-    """Recognises users by their groups, as the node authorizer recognises kubelets: a name alone is nobody."""
+    """Recognises users by their groups, as the node authorizer recognises kubelets: a name alone does not count."""
 
     def __init__(self, tokens: BootstrapTokens) -> None:
         self._tokens = tokens

@@ -35,7 +35,7 @@ def own_auth(opened: Opened) -> OwnAuth:
     identities = Identities(tokens)
     requests = admission.CertificateRequestAdmission(identities, requests=stores[_REQUESTS], clusters=stores[_CLUSTERS])
     return OwnAuth(
-        # Where nobody can see tokens, and delete them, there are none.
+        # Where tokens are not served, so that they cannot be deleted either, they do not count.
         tokens=[tokens] if stores[TOKENS].resource.versions else [],
         authorizers=[AgentAuthorizer(identities)],
         admissions={
