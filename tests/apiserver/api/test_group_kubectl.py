@@ -60,14 +60,14 @@ def test_members_are_written(kubectl: Kubectl, tmp_path: Path) -> None:
         (("create", "-f", manifest(tmp_path, "r5", "red")), "created"),
     ):
         assert said(kubectl, *arguments).split()[-1] == done
-    for arguments in (
+    for refused in (
         ("label", "cluster", "r1", "team=blue", "--overwrite"),
         ("create", "-f", manifest(tmp_path, "b2", "blue")),
         ("apply", "-f", manifest(tmp_path, "b3", "blue")),
         ("apply", "--server-side", "-f", manifest(tmp_path, "b4", "blue")),
         ("delete", "cluster", "b1"),
     ):
-        assert "forbidden" in said(kubectl, *arguments)
+        assert "forbidden" in said(kubectl, *refused)
 
 
 def test_members_are_deleted_and_waited_for(kubectl: Kubectl) -> None:
