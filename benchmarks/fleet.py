@@ -67,7 +67,7 @@ class Sightings:
         self.events = 0
 
     def forget(self) -> None:
-        """Begins anew to collect; what is known of the clusters stays."""
+        """Begins to collect again; what is known of the clusters stays."""
         self.events, self.left_ready = 0, {}
         for each in self.seen.values():
             each.gaps.clear()

@@ -9,18 +9,19 @@ allowed, and the missing roles that a refusal names. Rules are those of one user
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import re
-import ssl
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from clusterregistry.client.rest import Call
+from clusterregistry.client.sync import SyncClient
+from tools.exchanges import access
 
 Object = dict[str, Any]
 
@@ -48,23 +49,14 @@ class Server:
     """Asks a server over one connection."""
 
     def __init__(self, url: str, *, ca_file: Path, token: str) -> None:
-        host = urlsplit(url)
-        context = ssl.create_default_context(cafile=ca_file)
-        self._connection = http.client.HTTPSConnection(host.hostname or "", host.port, timeout=60, context=context)
-        self._token = token
+        self._client = SyncClient(access(url, ca_file=ca_file, token=token))
 
     def call(self, method: str, path: str, body: Object | None = None, *headers: tuple[str, str]) -> tuple[int, Object]:
-        self._connection.putrequest(method, path)
-        content = b"" if body is None else json.dumps(body).encode()
-        fixed = [("Authorization", f"Bearer {self._token}"), ("Content-Type", "application/json")]
-        for name, value in (*fixed, ("Content-Length", str(len(content))), *headers):
-            self._connection.putheader(name, value)
-        self._connection.endheaders(content)
-        answer = self._connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        response = self._client.exchange(Call(method, path, body=body, fields=headers))
+        return response.status, json.loads(response.body)
 
     def close(self) -> None:
-        self._connection.close()
+        self._client.close()
 
     def create(self, objects: Sequence[Object]) -> None:
         for obj in objects:

@@ -28,7 +28,14 @@ from clusterregistry.apiserver.storage.interface import Event, Storage
 from clusterregistry.apiserver.storage.object_bytes import decoded, presented
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.clusterset import cluster_set_resource
-from clusterregistry.registry.clusterset.member_counter import INTERVAL, MANAGER, MemberCounter, with_status
+from clusterregistry.registry.clusterset.member_counter import (
+    INTERVAL,
+    MANAGER,
+    OTHERS_LATER,
+    SETTLE_SECONDS,
+    MemberCounter,
+    with_status,
+)
 from clusterregistry.registry.clusterset.membership import CLUSTER_SETS
 from tests.apiserver.api.objects import cluster
 from tests.apiserver.storage.engines import SHARED, SOLE_WRITERS, Engine, SharedEngine, settled
@@ -257,6 +264,28 @@ async def test_one_that_runs_pauses_between_two_looks(one: Replica) -> None:
     task.cancel()
     looks = len(one.clock.slept) // 2
     assert one.clock.now() >= (looks - 1) * INTERVAL
+
+
+class NotFirst:
+    """The pace of a replica beside one that writes first."""
+
+    def before_work(self) -> float:
+        return 0.0
+
+    def when_overtaken(self) -> float:
+        return 0.5
+
+
+async def test_a_replica_beside_the_one_that_writes_first_is_later(one: Replica) -> None:
+    await one.add_set("prod", {})
+    await settled(one.storage)
+    one.counter.close()
+    one.counter = MemberCounter(one.writer(one.sets, "status"), one.index, clock=one.clock, pace=NotFirst())
+    task = asyncio.create_task(one.counter.run())
+    async with asyncio.timeout(PATIENCE):
+        await one.until_counts({"prod": 0})
+    task.cancel()
+    assert one.clock.slept[0] == SETTLE_SECONDS + OTHERS_LATER + 0.5
 
 
 async def test_a_set_that_is_deleted_meanwhile_is_forgotten(one: Replica) -> None:

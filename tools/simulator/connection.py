@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HUGE_BYTES = 60_000_000
 _PIECE = 65536
+_PIECES_A_TURN = 16
 _DRIP_SECONDS = 0.5
 _SLOW_SECONDS = 2.0
 _RETRY_AFTER = 7
@@ -146,12 +147,16 @@ class Connection(asyncio.Protocol):
         self._write_pieces()
 
     def _write_pieces(self) -> None:
-        while self._may_write and self._transport is not None:
+        """Some pieces in each turn of the loop: only there a transport notices that its client is gone."""
+        for _ in range(_PIECES_A_TURN):
+            if not self._may_write or self._transport is None or self._transport.is_closing():
+                return
             piece = next(self._pieces, None)
             if piece is None:
                 return
             self._member.sent_bytes += len(piece)
             self._transport.write(piece)
+        self._timer = asyncio.get_running_loop().call_later(0.0, self._write_pieces)
 
     def no_http(self, _: Received) -> None:
         if self._transport is not None:

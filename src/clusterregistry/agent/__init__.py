@@ -1,4 +1,5 @@
-"""The agent: runs beside a cluster that cannot be reached from outside, and writes its status with its own identity.
+"""Agents: clients for a member behind NAT, which observe their own cluster from inside and report to the registry.
 
-It opens outbound connections only. It may write its own cluster and nothing else, which the server enforces.
+``join`` makes the identity of an agent with a bootstrap token, ``join-token`` makes the tokens, and ``agent`` is the
+agent itself. All of them only connect to others: nothing listens. The server decides what an agent may do.
 """

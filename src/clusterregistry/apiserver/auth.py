@@ -29,6 +29,7 @@ from clusterregistry.apiserver.reviews.interface import Review
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.hostcluster.config_watch import AuthConfigWatch
+    from clusterregistry.apiserver.product import OwnAuth
 
 REVIEWS: Sequence[Definition] = (
     SelfSubjectReviews.definition,
@@ -59,17 +60,21 @@ class AuthComponents:
     """The one of ``tokens`` that is a file, to be reloaded; None: there is no file."""
 
 
-async def build_auth(
+async def build_auth(  # noqa: PLR0913 - half of them by keyword
     options: CompletedOptions,
     policy: Policy,
     stores: Sequence[Store],
     *,
+    own: OwnAuth,
     now: Callable[[], str],
     stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
-    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError."""
+    """Builds what the options name; ``stack`` closes it. Waits for no other server. Raises OperatorError.
+
+    ``own`` is what the product adds to a server that stands alone.
+    """
     if options.host is None:
-        return await _local_auth(options, policy, stores, now=now, stack=stack)
+        return await _local_auth(options, policy, stores, own=own, now=now, stack=stack)
     # Late, as below: clients of other servers are slow to import, and most servers have none.
     from clusterregistry.apiserver.delegated_auth import HostClusterAuth  # noqa: PLC0415
 
@@ -78,19 +83,21 @@ async def build_auth(
     return replace(delegated, group_rights=group_rights(stores, delegated.authorizer))
 
 
-async def _local_auth(
+async def _local_auth(  # noqa: PLR0913 - half of them by keyword
     options: CompletedOptions,
     policy: Policy,
     stores: Sequence[Store],
     *,
+    own: OwnAuth,
     now: Callable[[], str],
     stack: contextlib.AsyncExitStack,
 ) -> AuthComponents:
     remote_tokens, remote_modes = await _remote_auth(options, stack)
-    authorizer = modes.in_order(options.authorization.authorization_mode, policy, made=remote_modes)
+    named = options.authorization.authorization_mode
+    authorizer = modes.in_order(named, policy, made=remote_modes, first=own.authorizers)
     path = options.authentication.token_auth_file
     token_file = TokenFile(path) if path else None
-    tokens = [*([] if token_file is None else [token_file]), *remote_tokens]
+    tokens = [*([] if token_file is None else [token_file]), *own.tokens, *remote_tokens]
     rights = group_rights(stores, authorizer)
     reviewed = Union((authorizer, GroupAuthorizer(rights)))
     reviews: Sequence[Review] = (

@@ -30,7 +30,7 @@ from clusterregistry.apiserver.filters import chain
 from clusterregistry.apiserver.filters.metrics import Measures, RequestMetrics
 from clusterregistry.apiserver.health import Check, Health, Remark, ping
 from clusterregistry.apiserver.options import CompletedOptions
-from clusterregistry.apiserver.product import Opened, Product
+from clusterregistry.apiserver.product import Opened, OwnAuth, Product
 from clusterregistry.apiserver.registry.broadcaster import Broadcaster
 from clusterregistry.apiserver.registry.certificates import resource as signing_requests
 from clusterregistry.apiserver.registry.certificates.admission import admissions as certificate_admissions
@@ -40,7 +40,7 @@ from clusterregistry.apiserver.registry.rbac.bootstrap import Defaults, ServerWr
 from clusterregistry.apiserver.registry.rbac.controller import run_controllers
 from clusterregistry.apiserver.registry.resource import Definition, Resource
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.registry.strategy import Admission
+from clusterregistry.apiserver.registry.strategy import Admission, AdmissionChain
 from clusterregistry.apiserver.resource_storage import ResourceStorage, now, open_resources
 from clusterregistry.apiserver.reviews.interface import Review
 from clusterregistry.apiserver.routes import Routes
@@ -110,12 +110,14 @@ async def build(options: CompletedOptions, product: Product) -> AsyncIterator[Se
             options=options, stores={one.resource.qualified_name: one.store for one in served}, writer_of=_writer_of
         )
         await stack.enter_async_context(run_product_controllers(product.controllers(opened)))
-        auth = await build_auth(options, policy, [one.store for one in served], now=now, stack=stack)
+        own = OwnAuth() if options.host else product.auth(opened)
+        auth = await build_auth(options, policy, [one.store for one in served], own=own, now=now, stack=stack)
         parts = _Parts(
             options=options,
             product=product,
             served=served,
             auth=auth,
+            own_auth=own,
             policy=policy,
             audit=audit,
             audit_counts=audit_counts,
@@ -146,7 +148,8 @@ def _run_rbac_controllers(
         field_manager = field_managers(one.resource, one.resource.stored_as, now=now)[""]
         return ServerWriter(store=one.store, field_manager=field_manager)
 
-    defaults = Defaults(manager=product.name, resources=[one.resource for one in served])
+    resources = [one.resource for one in served]
+    defaults = Defaults(manager=product.name, resources=resources, granted=product.roles())
     return run_controllers(policy, {plural: writer(plural) for plural in escalation.RESOURCES}, defaults=defaults)
 
 
@@ -182,6 +185,7 @@ class _Parts:
     product: Product
     served: list[ResourceStorage]
     auth: AuthComponents
+    own_auth: OwnAuth
     policy: Policy
     audit: Audit | None
     audit_counts: Counts
@@ -242,7 +246,10 @@ class _Parts:
                 store=one.store.in_version(version),
                 broadcaster=one.broadcaster,
                 field_managers=field_managers(one.resource, version, now=now),
-                admissions=_declared_admissions(one.resource) | admissions.get(one.resource.qualified_name, {}),
+                admissions=_in_turn(
+                    _declared_admissions(one.resource) | admissions.get(one.resource.qualified_name, {}),
+                    self.own_auth.admissions.get(one.resource.qualified_name, {}),
+                ),
                 group_rights=self.auth.group_rights.get((one.resource.group_of(version), one.resource.plural)),
             )
             for one in self.served
@@ -335,6 +342,12 @@ def _declared_admissions(resource: Resource) -> dict[str, Admission]:
     """The admissions that a resource declares itself, by subresource."""
     declared = {"": resource.admission} | {name: each.admission for name, each in resource.subresources.items()}
     return {name: admission for name, admission in declared.items() if admission is not None}
+
+
+def _in_turn(first: Mapping[str, Admission], then: Mapping[str, Admission]) -> dict[str, Admission]:
+    """Both admissions of each subresource."""
+    both = {name: AdmissionChain(first[name], then[name]) for name in first.keys() & then.keys()}
+    return {**first, **then, **both}
 
 
 def _review_scopes(reviews: Sequence[Review]) -> dict[tuple[str, str, str], ReviewScope]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import orjson
 
@@ -106,16 +106,23 @@ def _cluster_info(cluster: Mapping[str, Any], authorities: bytes) -> dict[str, A
 class ExecCredentialSource:
     """Runs a plugin when a credential is needed, one run at a time, and keeps what it prints."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but one by keyword
         self,
         plugin: ExecPlugin,
         *,
         interactive: bool = False,
         timeout: float = TIMEOUT,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        isolated: bool = False,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """``interactive``: a person may answer questions of the plugin at this process's terminal."""
+        """``interactive``: a person may answer questions of the plugin at this process's terminal.
+
+        ``isolated`` is for services that run plugins of many clusters: what a plugin writes to standard error may hold
+        a credential, so it is neither passed on nor part of an error, and its children end with it.
+        """
         self._plugin, self._timeout, self._now = plugin, timeout, now
+        self._isolated, self._environ = isolated, environ
         self._interactive = interactive and plugin.interactive_mode != "Never" and sys.stdin.isatty()
         self._lock = asyncio.Lock()
         self._kept: Credential | None = None
@@ -125,7 +132,7 @@ class ExecCredentialSource:
         """The kept credential, or that of a new run. Raises ExecPluginError."""
         async with self._lock:
             if self._kept is None or (self._expires is not None and self._now() >= self._expires):
-                self._kept, self._expires = await self._run()
+                self._kept, self._expires = await self.fetch()
             return self._kept
 
     def reject(self, credential: Credential) -> bool:
@@ -133,7 +140,8 @@ class ExecCredentialSource:
             self._kept = None
         return True
 
-    async def _run(self) -> tuple[Credential, datetime | None]:
+    async def fetch(self) -> tuple[Credential, datetime | None]:
+        """The credential of a new run, and when it ends, where the plugin says so. Raises ExecPluginError."""
         if self._plugin.interactive_mode == "Always" and not self._interactive:
             raise self._failure("it needs a terminal (interactiveMode: Always), and there is none")
         output = await self._output()
@@ -158,7 +166,8 @@ class ExecCredentialSource:
         try:
             async with asyncio.timeout(self._timeout):
                 output, complaint = await asyncio.gather(
-                    _read(process.stdout, MAX_OUTPUT), _relay(process.stderr, _MAX_STDERR)
+                    _read(process.stdout, MAX_OUTPUT),
+                    _relay(process.stderr, _MAX_STDERR, to=None if self._isolated else sys.stderr),
                 )
                 status = await process.wait()
         except BaseException as error:
@@ -168,6 +177,10 @@ class ExecCredentialSource:
             if isinstance(error, _TooLongError):
                 raise self._failure(f"it printed more than {MAX_OUTPUT} bytes") from None
             raise
+        if self._isolated:
+            await _end(process, whole_session=True)
+        if status and self._isolated:
+            raise self._failure(f"it ended with status {status}: run it by hand to see why")
         if status:
             said = printable(complaint[-4 * _SHOWN_STDERR :].decode("utf-8", "replace"))[-_SHOWN_STDERR:]
             raise self._failure(f"it ended with status {status}{f': {said}' if said else ''}")
@@ -178,7 +191,7 @@ class ExecCredentialSource:
         if self._plugin.cluster_info is not None:
             spec["cluster"] = self._plugin.cluster_info
         info = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": spec}
-        return {**os.environ, **dict(self._plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        return {**self._environ, **dict(self._plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
     def _failure(self, why: str) -> ExecPluginError:
         message = f'the exec plugin "{printable(self._plugin.command, 200)}" returned no credential: {why}'
@@ -199,21 +212,23 @@ async def _read(stream: asyncio.StreamReader | None, limit: int) -> bytes:
     return bytes(content)
 
 
-async def _relay(stream: asyncio.StreamReader | None, limit: int) -> bytes:
+async def _relay(stream: asyncio.StreamReader | None, limit: int, *, to: TextIO | None) -> bytes:
     """Passes standard error on as it comes, as client-go does: it may ask a person to sign in. Returns all of it."""
     content = bytearray()
     while stream is not None and (piece := await stream.read(1 << 12)):
         content += piece
         if len(content) > limit:
             raise _TooLongError
+        if to is None:
+            continue
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(piece.decode("utf-8", "replace"))
-            sys.stderr.flush()
+            to.write(piece.decode("utf-8", "replace"))
+            to.flush()
     return bytes(content)
 
 
 async def _end(process: asyncio.subprocess.Process, *, whole_session: bool) -> None:
-    """Kills a plugin that failed, with its children: they would keep the pipes open."""
+    """Kills a plugin with its children, which would keep the pipes open, or run on for nothing."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if whole_session:
             os.killpg(process.pid, signal.SIGKILL)

@@ -121,6 +121,11 @@ def load_file(file: Path) -> Kubeconfig:
     return _merged(str(file), [(file, document)])
 
 
+def parse_file(file: Path, content: bytes) -> Kubeconfig:
+    """One file whose content was read already. Raises ConfigError."""
+    return _merged(str(file), [(file, _checked(file, _decoded(file, content)))])
+
+
 def _merged(source: str, documents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
     merged = Kubeconfig(source)
     for file, document in documents:

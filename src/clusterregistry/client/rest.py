@@ -20,7 +20,7 @@ import orjson
 from clusterregistry.client import errors
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.retry import RetryPolicy, parse_retry_after
-from clusterregistry.client.transport import Request, Response, Stream, Transport
+from clusterregistry.client.transport import Request, Response, Stream, Transport, TransportParts
 
 JSON = "application/json"
 PAGE_SIZE = 500
@@ -174,12 +174,13 @@ class Client:
         config: RestConfig,
         *,
         retry: RetryPolicy | None = None,
+        parts: TransportParts | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Raises ConfigError for credentials that cannot be used."""
         self.config = config
         self._retry, self._sleep = retry or RetryPolicy(), sleep
-        self._transport = Transport(config)
+        self._transport = Transport(config, parts)
 
     def resource(self, resource: GroupVersionResource, *, namespace: str = "") -> ResourceClient:
         """The verbs of a resource; without a namespace those of a cluster-scoped one, or of all namespaces."""

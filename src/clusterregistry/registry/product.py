@@ -10,13 +10,14 @@ from clusterregistry import __version__
 from clusterregistry.api.clusterregistry import GROUP, v1beta1
 from clusterregistry.apiserver.options.groups import option_set
 from clusterregistry.apiserver.options.runtime_config import is_served
-from clusterregistry.apiserver.product import FindCredential, Opened, Product
+from clusterregistry.apiserver.product import FindCredential, Opened, OwnAuth, Product
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import DURATION, choice
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.controllers.run import Controller
     from clusterregistry.apiserver.options import CompletedOptions
+    from clusterregistry.apiserver.registry.rbac.bootstrap import GrantedRole
     from clusterregistry.apiserver.registry.resource import Resource
 
 
@@ -48,7 +49,12 @@ def _resources(options: CompletedOptions) -> Sequence[Resource]:
     own: RegistryOptions = options.product
     given = options.features.runtime_config
     has_v1beta1 = is_served(given, group=GROUP, version=v1beta1.VERSION, plural="clusters")
-    return (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1), cluster_set_resource())
+    kinds = (cluster_resource(own.secret_lint, has_v1beta1=has_v1beta1), cluster_set_resource())
+    if options.host:  # which authenticates and signs
+        return kinds
+    from clusterregistry.registry.bootstraptoken import bootstrap_token_resource  # noqa: PLC0415 - as above
+
+    return *kinds, bootstrap_token_resource()
 
 
 def _controllers(opened: Opened) -> Sequence[Controller]:
@@ -63,7 +69,23 @@ def _controllers(opened: Opened) -> Sequence[Controller]:
         controllers.append(StalenessController(writer, interval=own.cluster_status_interval))
     if clusters.groups is not None:
         controllers.append(MemberCounter(opened.writer_of(sets, "status"), clusters.groups))
+    if opened.options.host is None:
+        from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
+
+        controllers += parts.controllers(opened)
     return controllers
+
+
+def _auth(opened: Opened) -> OwnAuth:
+    from clusterregistry.registry.agents import parts  # noqa: PLC0415 - as above
+
+    return parts.own_auth(opened)
+
+
+def _roles() -> Sequence[GrantedRole]:
+    from clusterregistry.registry.program_roles import CONTROLLER  # noqa: PLC0415 - as above
+
+    return (CONTROLLER,)
 
 
 def _credential_finder() -> FindCredential:
@@ -83,5 +105,7 @@ PRODUCT = Product(
     example="get clusters",
     resources=_resources,
     controllers=_controllers,
+    auth=_auth,
+    roles=_roles,
     credential_finder=_credential_finder,
 )

@@ -163,6 +163,13 @@ def test_values_without_a_field_are_left_out() -> None:
     assert decode(encode({**REVIEW, "surprise": 1, "spec": {"bogus": 2}})).value == {**REVIEW, "spec": {}}
 
 
+def test_a_key_without_values_is_kept() -> None:
+    """Null in JSON, a nil slice in Go."""
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    asked = decode(encode({**kind, "spec": {"user": "u", "extra": {"scopes": None}}})).value
+    assert asked["spec"] == {"user": "u", "extra": {"scopes": []}}
+
+
 def enveloped(raw: bytes, api_version: str, kind: str) -> bytes:
     envelope = CLASSES["Unknown"](raw=raw)
     envelope.typeMeta.apiVersion, envelope.typeMeta.kind = api_version, kind

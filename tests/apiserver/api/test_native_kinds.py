@@ -11,7 +11,7 @@ import pytest
 from clusterregistry.apimachinery.codecs import protobuf_codec
 from tests.apiserver.api.clients import causes
 from tests.apiserver.api.in_process import InProcess, InProcessClient
-from tests.apiserver.api.objects import TABLE
+from tests.apiserver.api.objects import APPLY_PATCH, TABLE
 
 NAMESPACES = "/api/v1/namespaces"
 EVENTS, NEW_EVENTS, LEASES = "/api/v1", "/apis/events.k8s.io/v1", "/apis/coordination.k8s.io/v1"
@@ -153,6 +153,41 @@ def test_a_lease_travels_as_protobuf(client: InProcessClient, namespace: str) ->
     client.put(f"{path}/a", renewed).refused(409, "Conflict")
     listed = protobuf_codec.decode(client.get(path, headers={"Accept": PROTOBUF}).body).value
     assert (listed["kind"], [item["metadata"]["name"] for item in listed["items"]]) == ("LeaseList", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("root", "applied", "reason"),
+    [
+        (
+            LEASES,
+            {"kind": "Lease", "spec": {"renewTime": "x"}},
+            'parsing time "x" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "x" as "2006"',
+        ),
+        (
+            EVENTS,
+            {"kind": "Event", "firstTimestamp": "2026-13-01T00:00:00Z"},
+            'parsing time "2026-13-01T00:00:00Z": month out of range',
+        ),
+        (
+            NEW_EVENTS,
+            {"kind": "Event", "series": {"count": 1, "lastObservedTime": "="}},
+            'parsing time "=" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "=" as "2006"',
+        ),
+    ],
+)
+def test_an_applied_value_that_the_struct_cannot_hold_is_refused(
+    client: InProcessClient, namespace: str, root: str, applied: dict[str, Any], reason: str
+) -> None:
+    """kube-apiserver answers 500 with this message: its schema for apply knows strings, not times."""
+    path = f"{root}/namespaces/{namespace}/{applied['kind'].lower()}s/a"
+    version = root.removeprefix("/apis/").removeprefix("/api/")
+    body = {"apiVersion": version, "metadata": {"name": "a"}, **applied}
+    refused = client.patch(path, body, kind=APPLY_PATCH, fieldManager="test").expect(400)
+    kind = f"{version if '/' in version else '/' + version}, Kind={applied['kind']}"
+    assert refused["message"] == (
+        f"failed to convert new object (/a; {kind}) to proper version: "
+        f"unable to convert unstructured object to {kind}: {reason}"
+    )
 
 
 def test_a_renewal_names_the_version_that_it_is_based_on(client: InProcessClient, namespace: str) -> None:

@@ -45,6 +45,7 @@ def test_a_new_registry_has_the_default_roles(start: Start) -> None:
             "system:aggregate-to-view",
             "system:basic-user",
             "system:certificates.k8s.io:kube-apiserver-client-approver",
+            "system:clusterregistry:controller",
             "system:discovery",
             "system:monitoring",
             "system:public-info-viewer",
@@ -53,6 +54,7 @@ def test_a_new_registry_has_the_default_roles(start: Start) -> None:
         assert names(client, BINDINGS) == [
             "cluster-admin",
             "system:basic-user",
+            "system:clusterregistry:controller",
             "system:discovery",
             "system:monitoring",
             "system:public-info-viewer",

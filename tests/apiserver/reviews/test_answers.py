@@ -63,6 +63,14 @@ def test_the_status_is_what_the_authorizer_decides(decision: Decision, status: d
         assert ask(SelfSubjectAccessReviews(authorizer), {"resourceAttributes": ATTRIBUTES})["status"] == status
 
 
+def test_an_attribute_of_the_subject_may_be_null() -> None:
+    """A nil slice in Go, which kube-apiserver takes."""
+    authorizer = Saying(Decision(Verdict.ALLOW))
+    spec = {"user": "jane", "extra": {"scopes": None}, "resourceAttributes": ATTRIBUTES}
+    assert ask(SubjectAccessReviews(authorizer), spec)["status"]["allowed"]
+    assert authorizer.asked[0].user == User("jane", "", (), {"scopes": ()})
+
+
 def test_the_attributes_are_those_of_the_review() -> None:
     authorizer = Saying(Decision(Verdict.ALLOW))
     ask(SelfSubjectAccessReviews(authorizer), {"resourceAttributes": {**ATTRIBUTES, "namespace": "ns"}})

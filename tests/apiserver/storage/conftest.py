@@ -26,8 +26,18 @@ def impatient_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.writer._WRITE_SECONDS", 2.0)
 
 
+@pytest.fixture
+def no_writer_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store on etcd does not acquire the writer lease: that is a revision more, at any time on a busy machine."""
+    monkeypatch.setattr("clusterregistry.apiserver.storage.etcd.writer_lease._FIRST_DELAY", 600.0)
+
+
 @pytest.fixture(params=ENGINES)
-async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+async def engine(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    no_writer_lease: None,  # noqa: ARG001 - tests count revisions
+) -> AsyncIterator[Engine]:
     engine = ENGINES[request.param](tmp_path)
     yield engine
     await engine.close()

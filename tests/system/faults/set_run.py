@@ -1,8 +1,9 @@
-"""Sets of clusters under crashes: after each kill of a busy server the numbers of members are right again.
+"""Sets of clusters under crashes: after each kill of a busy server the members of each set are right again.
 
 The history of the crash test says that no acknowledged write is lost. Here it is about what the server derives from
 what is stored: members are counted in memory, and their number is stored in the status of each set. So clusters, labels
 and sets change until the server is killed, then they rest, and each status has to become what a plain evaluation says.
+A user with rights on the members of one set has to see exactly these, and at once: rights wait for nothing.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import json
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.apiserver.registry.grouping import Members
+from clusterregistry.apiserver.registry.grouping import NOTHING, Members
 from clusterregistry.registry.clusterset.membership import members_of
+from tests.apiserver.api.group_objects import MEMBERS, SETS
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster
+from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
 from tests.system.faults.connections import Answer, Connection, LostError, Target, UnreachableError
 from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.nemesis import Killing
 from tests.system.faults.report import Say
 from tests.system.faults.servers import Server
 
-SETS = CLUSTERS.replace("clusters", "clustersets")
 WRITERS = 6
 CLUSTER_NAMES = tuple(f"c-{number:02}" for number in range(30))
 SET_NAMES = tuple(f"s-{number}" for number in range(8))
@@ -62,6 +64,7 @@ async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Outcome
     server, rng, outcome = Server(directory), random.Random(seed), Outcome()
     say(f"sets: seed {seed}, {rounds} rounds")
     async with server.running():
+        await _give_rights(server.target())
         nemesis = Killing(server)
         for number in range(1, rounds + 1):
             async with _writing(server.target(), outcome, seed=f"{seed} {number}"):
@@ -69,6 +72,7 @@ async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Outcome
                 await nemesis.strike()
                 await asyncio.sleep(rng.uniform(0, SHORTEST))
             await _look(server.target(), outcome)
+            await _look_as_users(server.target(), outcome)
             if outcome.violations:
                 break
             if number % 10 == 0 or number == rounds:
@@ -187,6 +191,44 @@ def _difference(cluster_set: Object, definition: Members, clusters: Mapping[str,
     conditions = {each["type"]: each["status"] == "True" for each in status.get("conditions", ())}
     shown = (status.get("clusters"), conditions.get("ClustersFound"), status.get("observedGeneration"))
     return "" if shown == expected else f"{cluster_set['metadata']['name']} shows {shown}, but is {expected}"
+
+
+async def _give_rights(target: Target) -> None:
+    """For each set there is a user of its name, who may list its members and nothing else."""
+    connection = await Connection.open(target)
+    for name in SET_NAMES:
+        may_list = rule("list", resource=MEMBERS, names=[name])
+        for path, obj in ((ROLES, role(name, may_list)), (BINDINGS, binding(name, name, User=name))):
+            assert (await _send(connection, "POST", path, obj)).status == 201
+    connection.close()
+
+
+async def _look_as_users(target: Target, outcome: Outcome) -> None:
+    """Compares what each user sees with the members of the set."""
+    connection = await Connection.open(target)
+    clusters, sets = await _list(connection, CLUSTERS), await _list(connection, SETS)
+    connection.close()
+    definitions = {each["metadata"]["name"]: members_of(each) for each in sets}
+    for user in SET_NAMES:
+        definition = definitions.get(user, NOTHING)
+        expected = [each["metadata"]["name"] for each in clusters if _is_member(each["metadata"], definition)]
+        seen = await _seen_by(replace(target, acts_as=user))
+        if seen != expected:
+            outcome.violations.append(Violation(Fault.STALE_READ, f"{user} sees {seen}, but may see {expected}"))
+
+
+def _is_member(metadata: Object, definition: Members) -> bool:
+    return definition.has(metadata["name"], metadata.get("labels"))
+
+
+async def _seen_by(target: Target) -> list[str]:
+    """The clusters that a user sees; none is a refusal."""
+    connection = await Connection.open(target)
+    try:
+        answer = await connection.exchange("GET", CLUSTERS)
+    finally:
+        connection.close()
+    return [] if answer.status == 403 else [each["metadata"]["name"] for each in json.loads(answer.body)["items"]]
 
 
 async def _list(connection: Connection, path: str) -> list[Object]:

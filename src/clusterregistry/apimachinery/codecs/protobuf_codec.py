@@ -184,7 +184,9 @@ def _map(name: str, of: Descriptor | None) -> _Field:
     def write(message: Any, values: Any) -> None:
         pairs = getattr(message, name)
         for key, value in values.items():
-            store(pairs[key], value)
+            below = pairs[key]  # which adds the key
+            if value is not None:
+                store(below, value)
 
     return _Field(lambda pairs: {key: load(pairs[key]) for key in sorted(pairs)}, write)
 

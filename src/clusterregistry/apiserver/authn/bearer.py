@@ -33,7 +33,10 @@ class Explaining(Protocol):
     """A source of tokens that can explain why it refuses a token."""
 
     def refusal(self, token: str) -> str:
-        """The reason why ``user_of`` returned None, for the log: without any part of the token."""
+        """The reason why ``user_of`` returned None, for the log: without any part of the token that is secret.
+
+        Empty where it is no token of this source at all.
+        """
         ...
 
 
@@ -79,7 +82,8 @@ class BearerTokens:
     def _why(self, token: str) -> str:
         if not self._all:
             return "no source of tokens is configured"
-        reasons = [source.refusal(token) for source in self._all if isinstance(source, Explaining)]
+        found = [source.refusal(token) for source in self._all if isinstance(source, Explaining)]
+        reasons = [reason for reason in found if reason]
         return "; ".join(reasons) or "it is not known"
 
 

@@ -89,14 +89,18 @@ NAMES = (RBAC, WEBHOOK, ALWAYS_ALLOW, ALWAYS_DENY)
 
 
 def in_order(
-    modes: Sequence[str], policy: Policy | None = None, *, made: Mapping[str, Authorizer] | None = None
+    modes: Sequence[str],
+    policy: Policy | None = None,
+    *,
+    made: Mapping[str, Authorizer] | None = None,
+    first: Sequence[Authorizer] = (),
 ) -> Union:
     """The authorizer for validated mode names, in this order. RBAC decides from ``policy``.
 
-    ``made`` has the authorizers of modes that need more than a policy, by name.
+    ``made`` has the authorizers of modes that need more than a policy, by name; ``first`` come before all modes.
 
     ``system:masters`` comes before all modes, as in kube-apiserver: no policy can lock an administrator out.
     """
     rbac_policy, ready = Policy() if policy is None else policy, made or {}
     named = (ready[mode] if mode in ready else MODES[mode](rbac_policy) for mode in modes)
-    return Union((PrivilegedGroups(MASTERS), *named))
+    return Union((PrivilegedGroups(MASTERS), *first, *named))

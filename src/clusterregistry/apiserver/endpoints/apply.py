@@ -7,7 +7,7 @@ from typing import Any
 from clusterregistry.apimachinery.codecs import Decoded, DecodeError
 from clusterregistry.apimachinery.fieldmanager.errors import ConflictsError, InvalidConfigurationError
 from clusterregistry.apimachinery.meta import errors, object_meta
-from clusterregistry.apimachinery.meta.json_types import json_type
+from clusterregistry.apimachinery.meta.json_types import ShapeError, json_type
 from clusterregistry.apimachinery.meta.object_meta import MetadataError
 from clusterregistry.apiserver.endpoints.decoder import decode_yaml
 from clusterregistry.apiserver.endpoints.options import WriteOptions
@@ -50,6 +50,7 @@ class ApplyPatcher:
         if old is None:
             self._check_new(obj)
         obj["metadata"] = _normalised(obj["metadata"], old and old["metadata"])
+        self._decode(obj)
         check_name(scope, obj, info)
         return scope.version.to_storage(obj)
 
@@ -63,6 +64,19 @@ class ApplyPatcher:
             raise errors.bad_request(str(error)) from None
         except ConflictsError as error:
             raise _conflict(error) from None
+
+    def _decode(self, obj: Object) -> None:
+        """Converts an object of a native kind to its struct, which is narrower than the schema of apply. Raises 400."""
+        scope = self._scope
+        if scope.version.decode is None:
+            return
+        try:
+            scope.version.decode(obj)
+        except ShapeError as error:
+            metadata, kind = obj["metadata"], f"{_group_version(scope)}, Kind={scope.resource.kind}"
+            what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind}"
+            reason = f"unable to convert unstructured object to {kind}: {error}"
+            raise errors.bad_request(f"failed to convert new object ({what}) to proper version: {reason}") from None
 
     def _report(self) -> None:
         """Refuses, warns of or ignores duplicate keys, by fieldValidation."""
@@ -82,6 +96,11 @@ class ApplyPatcher:
             raise errors.conflict(
                 group=self._scope.group, resource=resource.plural, name=self._request.info.name, detail=detail
             )
+
+
+def _group_version(scope: RequestScope) -> str:
+    """``GROUP/VERSION``, as Go formats it: ``/v1`` for the core group."""
+    return f"{scope.group}/{scope.version.name}"
 
 
 def _configuration(value: Any) -> Object:

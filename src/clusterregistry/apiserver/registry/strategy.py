@@ -25,6 +25,18 @@ class Admission(Protocol):
         """Raises 403, 404, 503 and 504. ``name`` is the one in the path, empty in a request to the collection."""
 
 
+class AdmissionChain:
+    """Several admissions of one write, in their order."""
+
+    def __init__(self, *admissions: Admission) -> None:
+        self._admissions = admissions
+
+    async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:
+        """Raises what the first one raises that refuses."""
+        for each in self._admissions:
+            await each.admit(obj, old, user=user, name=name)
+
+
 class Strategy(Protocol):
     """The rules of one kind. Methods are pure and synchronous."""
 

@@ -202,5 +202,5 @@ def _subject(spec: Object) -> User:
         spec.get("user", ""),
         spec.get("uid", ""),
         tuple(spec.get("groups", ())),
-        {key: tuple(values) for key, values in spec.get("extra", {}).items()},
+        {key: tuple(values or ()) for key, values in spec.get("extra", {}).items()},
     )

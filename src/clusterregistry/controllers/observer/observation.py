@@ -91,6 +91,8 @@ class CredentialInfo:
     source: str
     """The rule and the resolver, such as ``rule 2 (file)``; never the credential."""
     expires_at: float | None = None
+    renews: bool = False
+    """The source makes a new credential before this one ends, so that its end needs no attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -382,7 +382,7 @@ asyncio.run(main())
 async def test_a_process_ends_in_silence(etcd: EtcdCluster, end: str, lease: str) -> None:
     endpoint = etcd.endpoints[0].partition("://")[2]
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, endpoint, end, lease]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -391,11 +391,11 @@ async def test_a_store_in_which_nothing_happens_is_not_taken_for_lost(
     etcd: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_loop, "_PROGRESS_SECONDS", 0.1)
-    monkeypatch.setattr(watch_loop, "_SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(watch_loop, "_SILENCE_SECONDS", 4.0)  # longer than a loaded machine keeps etcd silent
     broken_off: list[Exception] = []
     monkeypatch.setattr(watch_loop.WatchLoop, "_note_failure", lambda *reported: broken_off.append(reported[-1]))
     store = await EtcdStorage.open(settings_for(etcd, prefix=f"/{next(_numbers)}"))
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(6.0)
     await store.close()
     assert not broken_off
 

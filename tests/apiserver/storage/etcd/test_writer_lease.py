@@ -297,7 +297,7 @@ async def test_closing_a_store_fails_its_writes_that_wait_for_a_handover(
 
 @pytest.mark.usefixtures("short_lease")
 async def test_a_frozen_replica_does_not_trust_a_lease_that_expired(settings: EtcdSettings) -> None:
-    ready = threading.Event()
+    ready, overtaken = threading.Event(), threading.Event()
     found: list[KeyValue | None] = []
 
     async def freeze() -> None:
@@ -309,6 +309,7 @@ async def test_a_frozen_replica_does_not_trust_a_lease_that_expired(settings: Et
             found.append(cacher.get_cached("/a"))
             ready.set()
             time.sleep(writer_lease._LEASE_SECONDS + 3)  # noqa: ASYNC251 - as a process that is stopped
+            overtaken.wait(60)
             found.append(cacher.get_cached("/a"))
             found.append(await cacher.get("/a"))
             await cacher.close()
@@ -318,6 +319,7 @@ async def test_a_frozen_replica_does_not_trust_a_lease_that_expired(settings: Et
     assert found[0] is not None
     async with opened(settings) as storage:
         revision = await storage.update("/a", b"new", expected=found[0].revision)
+        overtaken.set()
         await frozen
     assert found[1:] == [None, KeyValue("/a", b"new", revision)]
 

@@ -54,18 +54,37 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GrantedRole:
+    """A default role of a product, bound to the users and groups of its programs. Names begin with ``system:``."""
+
+    name: str
+    rules: Sequence[Object]
+    """As in the wire objects of roles."""
+    users: Sequence[str] = ()
+    groups: Sequence[str] = ()
+
+    def role(self) -> Object:
+        return _role(self.name, *({**rule} for rule in self.rules))
+
+    def binding(self) -> Object:
+        return _binding(self.name, *self.groups, users=self.users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
     """The default roles and bindings of a server; ``manager`` is the field manager that writes them."""
 
     manager: str = "apiserver"
     resources: Sequence[Resource] = ()
     """The resources that the default roles have rules for."""
+    granted: Sequence[GrantedRole] = ()
+    """Those of the product."""
 
     def roles(self) -> list[Object]:
-        return default_roles(self.resources)
+        return [*default_roles(self.resources), *(each.role() for each in self.granted)]
 
     def bindings(self) -> list[Object]:
-        return default_bindings()
+        return [*default_bindings(), *(each.binding() for each in self.granted)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,11 +363,12 @@ def _paths(verbs: list[str], paths: list[str]) -> Object:
     return {"verbs": verbs, "nonResourceURLs": paths}
 
 
-def _binding(role: str, *groups: str) -> Object:
+def _binding(role: str, *groups: str, users: Sequence[str] = ()) -> Object:
+    subjects = [("User", user) for user in users] + [("Group", group) for group in groups]
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": CLUSTER_ROLE_BINDING_KIND,
         "metadata": _metadata(role, {}),
         "roleRef": {"apiGroup": GROUP, "kind": CLUSTER_ROLE_KIND, "name": role},
-        "subjects": [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups],
+        "subjects": [{"kind": kind, "apiGroup": GROUP, "name": name} for kind, name in subjects],
     }

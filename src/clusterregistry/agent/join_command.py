@@ -1,0 +1,223 @@
+"""``join``: makes the identity of an agent on a member, and what is to be applied there."""
+
+# ruff: noqa: RUF009 - option() declares a field, it does not compute a default
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clusterregistry import __version__
+from clusterregistry.agent import identity, manifest, trust
+from clusterregistry.agent.certificate import DAYS
+from clusterregistry.agent.join import Joined, JoinRequest, join, read_cluster_id
+from clusterregistry.api.clusterregistry.agents import LEAST_SECONDS, LONGEST_SECONDS, split_token
+from clusterregistry.apimachinery import operator_error
+from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.cli import exit_status
+from clusterregistry.cli.console import complain, say
+from clusterregistry.cli.options.field import OptionSet, option
+from clusterregistry.cli.options.problems import OptionsError, Problem
+from clusterregistry.cli.options.value_types import DURATION, FILE, TEXT, Kind, choice
+from clusterregistry.cli.subcommand import Given, Operands, Subcommand
+from clusterregistry.client import credentials, kubeconfig, rest_config
+from clusterregistry.client.errors import ConfigError
+from clusterregistry.client.rest_config import RestConfig
+
+KUBECONFIG_FILE, MANIFEST_FILE = "agent.kubeconfig", "agent.yaml"
+_STANDARD_OUTPUT = "-"
+_USER_AGENT = "clusterregistry-join"
+_CA_HASH: Kind[str] = Kind(metavar="sha256:HEX", parse=trust.parse_hash, empty_is_default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinOptions:
+    """Joining."""
+
+    server: str = option(
+        "", kind=TEXT, help="The URL of the registry.", example="--server=https://registry.example.com:8443"
+    )
+    token: str = option("", kind=TEXT, help="The bootstrap token, from `clusterregistry join-token create`.")
+    token_file: Path | None = option(
+        None, kind=FILE, help="A file with the token: a command line can be read by every user of a machine."
+    )
+    ca_hash: str = option(
+        "",
+        kind=_CA_HASH,
+        help="The hash of the public key of an authority that the registry presents. `join-token create` prints it.",
+    )
+    ca_file: Path | None = option(None, kind=FILE, help="The authority of the registry, in PEM, instead of its hash.")
+    member_kubeconfig: str = option(
+        "",
+        kind=TEXT,
+        help="A kubeconfig of the member, to read the UID of its kube-system namespace: the identity of the cluster. "
+        "`none` joins without it.",
+        default_shown="$KUBECONFIG, else ~/.kube/config",
+    )
+    member_context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
+    out: str = option(
+        "",
+        kind=TEXT,
+        help=f"The directory for {KUBECONFIG_FILE} and {MANIFEST_FILE}; `-` prints the manifest instead, for `kubectl "
+        "apply -f -`. Both hold a private key.",
+        default_shown="NAME-agent",
+    )
+    image: str = option(
+        f"clusterregistry:{__version__}",
+        kind=TEXT,
+        help="The image of the agent, which the member must be able to pull.",
+    )
+    certificate_duration: float = option(
+        DAYS * 86400.0,
+        kind=DURATION,
+        help="The validity of the agent's certificate, which renews itself: 90 days at most.",
+    )
+    timeout: float = option(60.0, kind=DURATION, help="How long to wait for the certificate.")
+    output: Literal["", "json"] = option(
+        "", kind=choice("", "json"), short="o", help="`json` for programs.", default_shown="for people"
+    )
+
+
+def _run(given: Given[JoinOptions]) -> int:
+    options = given.options
+    token = _token(options)
+    _check(options, token)
+    authorities = _authorities(options)
+    member = _member(given)
+    name = given.operands[0] if given.operands else ""
+
+    async def work() -> Joined:
+        cluster_id = await read_cluster_id(member) if member else ""
+        request = JoinRequest(
+            server=options.server.rstrip("/"),
+            authorities=authorities,
+            token=token,
+            name=name,
+            cluster_id=cluster_id,
+            seconds=int(options.certificate_duration),
+            patience=options.timeout,
+        )
+        return await join(request, say=complain)
+
+    joined = asyncio.run(work())
+    _deliver(options, joined)
+    return exit_status.OK
+
+
+def _token(options: JoinOptions) -> str:
+    if options.token or options.token_file is None:
+        return options.token
+    try:
+        return credentials.read_token(options.token_file)
+    except ConfigError as error:
+        raise OperatorError(str(error), remedy="put the token there, and nothing else") from None
+
+
+def _check(options: JoinOptions, token: str) -> None:
+    """Raises OptionsError."""
+    problems = []
+    if not options.server.startswith("https://"):
+        problems.append(Problem("--server", "must be the https URL of the registry", "https://HOST:PORT"))
+    if split_token(token) is None:
+        problems.append(Problem("--token", "is no bootstrap token: these have the form ID.SECRET"))
+    if bool(options.ca_file) == bool(options.ca_hash):
+        problems.append(Problem("--ca-hash", "give either it or --ca-file: the server is always verified"))
+    if not LEAST_SECONDS <= options.certificate_duration <= LONGEST_SECONDS:
+        problems.append(Problem("--certificate-duration", "must be from 10 minutes to 90 days (2160h)"))
+    if problems:
+        raise OptionsError(problems)
+
+
+def _authorities(options: JoinOptions) -> bytes:
+    if options.ca_file is None:
+        return trust.authority_with_hash(options.server, options.ca_hash)
+    try:
+        return credentials.read_file(options.ca_file)
+    except ConfigError as error:
+        raise OperatorError(str(error), remedy="name the file with the authority of the registry") from None
+
+
+def _member(given: Given[JoinOptions]) -> RestConfig | None:
+    """The access to the member; None if it is not asked."""
+    options = given.options
+    if options.member_kubeconfig == "none":
+        return None
+    try:
+        inside = (
+            rest_config.in_cluster(given.environ, user_agent=_USER_AGENT) if not options.member_kubeconfig else None
+        )
+        if inside is not None:
+            return inside
+        paths = kubeconfig.paths(given.environ, explicit=options.member_kubeconfig)
+        context = kubeconfig.load(paths).context(options.member_context)
+        return rest_config.from_context(context, user_agent=_USER_AGENT, read_files=True)
+    except ConfigError as error:
+        raise OperatorError(
+            f"the member: {error}",
+            remedy="name a kubeconfig of the member with --member-kubeconfig, or join without its identity: "
+            "--member-kubeconfig=none",
+        ) from None
+
+
+def _deliver(options: JoinOptions, joined: Joined) -> None:
+    deployed = manifest.Deployed(
+        cluster=joined.name,
+        kubeconfig=joined.kubeconfig,
+        image=options.image,
+        certificate_seconds=int(options.certificate_duration),
+    )
+    text = manifest.as_yaml(manifest.objects(deployed))
+    if options.out == _STANDARD_OUTPUT:
+        say(text.rstrip("\n"))
+        return
+    directory = Path(options.out or f"{joined.name}-agent")
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        message, _ = operator_error.explain(directory, error, action="made")
+        raise OperatorError(message, remedy="name another directory with --out") from None
+    identity.write(directory / KUBECONFIG_FILE, joined.kubeconfig)
+    identity.write(directory / MANIFEST_FILE, text.encode())
+    if options.output == "json":
+        say(json.dumps(_described(joined, directory), indent=2))
+    else:
+        say(*_next_steps(joined, directory))
+
+
+def _described(joined: Joined, directory: Path) -> dict[str, object]:
+    return {
+        "cluster": joined.name,
+        "uid": joined.uid,
+        "created": joined.created,
+        "kubeconfig": str(directory / KUBECONFIG_FILE),
+        "manifest": str(directory / MANIFEST_FILE),
+        "notes": list(joined.notes),
+    }
+
+
+def _next_steps(joined: Joined, directory: Path) -> list[str]:
+    command = f"clusterregistry agent --cluster={joined.name} --kubeconfig={directory / KUBECONFIG_FILE}"
+    return [
+        f"This member has joined as {joined.name}. Next, start its agent, in the member:",
+        "",
+        f"  kubectl apply -f {directory / MANIFEST_FILE}",
+        "",
+        "or beside it:",
+        "",
+        f"  {command} --member-kubeconfig=FILE",
+        "",
+        f"Both files hold the agent's private key: delete {MANIFEST_FILE} once it is applied.",
+        *(f"Note: {note}." for note in joined.notes),
+    ]
+
+
+JOIN: Subcommand[JoinOptions] = Subcommand(
+    help="Joins a registry from a member: makes the Cluster, if it is missing, a certificate for the agent, and a "
+    "manifest for it. Repeated, it makes another certificate and keeps the Cluster.\n\nUsage:\n  PROGRAM join [NAME] "
+    "--server=URL --token=TOKEN --ca-hash=sha256:HEX [flags]\n",
+    options=OptionSet(shape=JoinOptions, program="clusterregistry"),
+    operands=Operands(most=1),
+    run=_run,
+)
