@@ -6,6 +6,7 @@ import base64
 import json
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tests.registry.agents.tokens import (
     new_token,
     with_token,
 )
-from tests.remote_servers import Authority, RemoteServer, Reply, reply
+from tests.remote_servers import Authority, Received, RemoteServer, Reply, reply
 from tools.simulator import Simulator
 
 Output = pytest.CaptureFixture[str]
@@ -202,12 +203,16 @@ def test_a_server_that_is_no_registry_is_told(tmp_path: Path, capsys: Output, si
     with RemoteServer(authority) as server:
         words = ["join", f"--server={server.url}", f"--token=aaaaaa.{SECRET}", f"--ca-file={authority.file}"]
         for answer in answers:
-            server.answer = lambda _, answer=answer: reply(answer)
+            server.answer = always(answer)
             assert site.run(*words, "--without-member") == exit_status.STARTUP
             assert "What to do:" in capsys.readouterr().err
         server.answer = lambda _: Reply(hang_up=True)
         assert site.run(*words, "--without-member") == exit_status.STARTUP
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".crt", ".crt", ".key"]
+
+
+def always(document: dict[str, Any]) -> Callable[[Received], Reply]:
+    return lambda _: reply(document)
 
 
 def _decoded(text: str) -> bytes:
