@@ -24,6 +24,8 @@ MEMBERS ?= 1.36 1.34 1.32
 MEMBER_PROGRAMS = $(foreach release,$(MEMBERS),kube-apiserver-$(release) kube-controller-manager-$(release) kube-scheduler-$(release))
 # The peer of `make bench-compare` and of `make clients`, built the same way.
 BENCH_PROGRAMS := etcd-server-3.6 kube-apiserver-1.36
+# How often `make leader-test` ends the leader.
+KILLS ?= 20
 # Processes that run tests: more than a small machine has cores, since half of the tests wait for other programs.
 WORKERS ?= 3
 
@@ -188,6 +190,11 @@ fault-test: setup ## Kill and pause etcd members and replicas for 5 minutes; ARG
 	@$(BIN)/python tools/programs.py fetch $(FAULT_PROGRAMS) || echo "==> Faults are tried on the packaged etcd"
 	@echo "==> Killing and pausing three members of etcd and two replicas under load"
 	@$(BIN)/python -m tests.system.faults.fault_run $(ARGS)
+
+.PHONY: leader-test
+leader-test: setup ## End the leader of two status controllers 20 times, in several ways, and report the takeovers; KILLS=20
+	@echo "==> Killing, stopping and ending the leader $(KILLS) times: some 20 s each"
+	LEADER_KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n 0 --timeout 3600 tests/controllers/test_leaders.py $(ARGS)
 
 .PHONY: hostile-bodies
 hostile-bodies: setup ## Measure what the worst bodies of each format cost the server; ARGS='--only yaml'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.client.rest import Call, Client, PatchType
+from clusterregistry.client.rest import JSON, Call, Client, PatchType
 from clusterregistry.crinit.credentials.material import CONTROLLER
 from clusterregistry.crinit.manifests.controller import CLUSTER_RULES
 from clusterregistry.registry.program_roles import CONTROLLER as ROLE
@@ -71,9 +71,9 @@ def everything() -> list[tuple[str, str]]:
 
 
 async def status_of(client: Client, method: str, path: str) -> int:
-    patch = {"content_type": PatchType.MERGE} if method == "PATCH" else {}
-    body = None if method in {"GET", "DELETE"} else {}
-    return (await client.exchange(Call(method, path, body=body, **patch))).status
+    kind = PatchType.MERGE if method == "PATCH" else JSON
+    body: dict[str, str] | None = None if method in {"GET", "DELETE"} else {}
+    return (await client.exchange(Call(method, path, body=body, content_type=kind))).status
 
 
 async def test_the_controller_may_do_what_it_does_and_nothing_else(client: Client) -> None:

@@ -12,6 +12,7 @@ import pytest
 from clusterregistry.cli.completion import bash
 from clusterregistry.cli.completion.model import Command
 from clusterregistry.crinit import completion as crinit
+from clusterregistry.registry.main import COMMANDS
 from tests.cli.completion.terminals import Terminal
 from tests.product import program as registry_program
 
@@ -55,7 +56,8 @@ def _cut(word: str) -> list[str]:
 
 def test_commands_are_completed_at_each_place(complete: Complete) -> None:
     assert complete("sta") == ["standalone"]
-    assert complete("") == ["standalone", "aggregated", "storage", "version", "completion", "help"]
+    own = [each.name for each in COMMANDS]
+    assert complete("") == ["standalone", "aggregated", "storage", *own, "version", "completion", "help"]
     assert complete("storage", "") == ["backup", "restore", "check", "stats", "copy", "migrate"]
     assert complete("help", "agg") == ["aggregated"]
     assert complete("completion", "") == ["bash", "zsh", "fish"]
@@ -102,6 +104,11 @@ def test_files_and_directories_are_completed(complete: Complete) -> None:
 def test_a_list_is_completed_word_by_word(complete: Complete) -> None:
     assert complete("standalone", "--authorization-mode=We") == ["Webhook"]
     assert complete("standalone", "--authorization-mode=RBAC,We") == ["RBAC,Webhook"]
+
+
+def test_a_flag_may_mean_something_else_behind_another_command(complete: Complete) -> None:
+    assert complete("access", "check", "--output", "=", "") == ["table", "json", "yaml"]
+    assert complete("storage", "stats", "--output", "=", "") == ["text", "json"]
 
 
 def test_crinit_is_completed_too(complete: Complete) -> None:

@@ -68,7 +68,10 @@ def test_every_command_and_every_flag_is_described() -> None:
     assert set(OPTIONS.by_flag) <= deployed
 
 
-def test_a_flag_with_two_meanings_is_a_bug() -> None:
-    one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in ("aB", "cD"))
-    with pytest.raises(ValueError, match="another --x"):
+def test_a_flag_with_a_value_behind_one_command_alone_is_a_bug() -> None:
+    one, other = (Command(name=name, flags=(Flag(name="x", metavar=metavar),)) for name, metavar in _VALUE_OR_NONE)
+    with pytest.raises(ValueError, match="unlike the rest"):
         values_by_flag(Command(name="p", commands=(one, other)))
+
+
+_VALUE_OR_NONE = (("a", "FILE"), ("c", "BOOL"))

@@ -32,7 +32,7 @@ _{name}() {{
     done
 
     if [[ -n $flag ]]; then
-        case $flag in
+        case $path:$flag in
 {actions}
         esac
     else
@@ -75,20 +75,23 @@ complete -F _{name} {name}
 
 def script(program: Command) -> str:
     values = values_by_flag(program)
-    needing = [flag.spelled for flag in values.values() if flag.takes_value]
+    needing = [meanings[0][1].spelled for meanings in values.values() if meanings[0][1].takes_value]
     paths = [path for path, _ in program.walk() if path]
     return _SCRIPT.format(
         name=program.name,
         values="|".join(needing) or "''",
         paths="|".join(paths),
-        actions="\n".join(_action(program.name, flag) for flag in values.values()),
+        actions="\n".join(_actions(program.name, list(values.values()))),
         commands="\n".join(_commands(program)),
         files="|".join(path for path, command in program.walk() if command.takes_file) or "'-'",
     )
 
 
-def _action(name: str, flag: Flag) -> str:
-    return f"            {flag.spelled}) {_values(name, flag)} ;;"
+def _actions(name: str, flags: list[list[tuple[str, Flag]]]) -> Iterator[str]:
+    """Yields what completes the value of each flag; the meaning that most commands have stands last."""
+    for meanings in flags:
+        for path, flag in reversed(meanings):
+            yield f"            {path or '*'}:{flag.spelled}) {_values(name, flag)} ;;"
 
 
 def _values(name: str, flag: Flag) -> str:

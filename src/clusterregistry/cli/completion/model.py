@@ -84,17 +84,28 @@ def flag_of(option: Option, *, choices: tuple[str, ...] = ()) -> Flag:
     )
 
 
-def values_by_flag(program: Command) -> dict[str, Flag]:
-    """Returns every flag that takes a value. Raises ValueError when a name has two meanings."""
-    found: dict[str, Flag] = {}
+def values_by_flag(program: Command) -> dict[str, list[tuple[str, Flag]]]:
+    """Returns every flag that takes a value, by name: for each of its meanings the path of a command, and the flag.
+
+    The path of the first meaning is empty: it is that of all commands without another. Raises ValueError for a flag
+    that takes a value behind one command, and none behind another: a word after it would be taken for two things.
+    """
+    found: dict[str, list[tuple[str, Flag]]] = {}
     for path, command in program.walk():
         for flag in command.flags:
-            if not flag.metavar:
-                continue
-            known = found.setdefault(flag.name, flag)
-            if (known.metavar, known.choices) != (flag.metavar, flag.choices):
-                raise ValueError(f"{path} has another --{flag.name} than the rest of {program.name}")
+            if flag.metavar:
+                _add_meaning(found.setdefault(flag.name, []), path, flag)
+    for name, meanings in found.items():
+        if len({flag.takes_value for _, flag in meanings}) > 1:
+            raise ValueError(f"{meanings[-1][0]} has a --{name} that takes a value unlike the rest of {program.name}")
     return found
+
+
+def _add_meaning(meanings: list[tuple[str, Flag]], path: str, flag: Flag) -> None:
+    if not meanings:
+        meanings.append(("", flag))
+    elif (meanings[0][1].metavar, meanings[0][1].choices) != (flag.metavar, flag.choices):
+        meanings.append((path, flag))
 
 
 def summary(text: str) -> str:
