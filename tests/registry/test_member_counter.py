@@ -64,25 +64,23 @@ class Replica:
     def __init__(self, storage: Storage, clusters: Store, sets: Store, index: GroupIndex) -> None:
         self.storage, self.clusters, self.sets, self.index = storage, clusters, sets, index
         self.clock = FakeClock()
+        self.edit_cluster, self.edit_set = _writer(clusters), _writer(sets)
+        self.count_set = _writer(sets, "status")
         self.begin()
 
     def begin(self) -> None:
         """Begins as a new process does."""
-        self.counter = MemberCounter(self.writer(self.sets, "status"), self.index, clock=self.clock, pace=UNPACED)
+        self.counter = MemberCounter(self.count_set, self.index, clock=self.clock, pace=UNPACED)
         self.counter._add_all()
 
-    def writer(self, store: Store, subresource: str = "") -> ServerWriter:
-        managers = field_managers(store.resource, store.resource.stored_as, now=times.present)
-        return ServerWriter(store=store, field_manager=managers[subresource], subresource=subresource)
-
     async def add_cluster(self, name: str, **labels: str) -> None:
-        await self.writer(self.clusters).create(cluster(name, labels=labels), manager="editor")
+        await self.edit_cluster.create(cluster(name, labels=labels), manager="editor")
 
     async def label(self, name: str, **labels: str) -> None:
         def change(obj: dict[str, Any]) -> dict[str, Any]:
             return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
 
-        await self.writer(self.clusters).change(name, change, manager="editor")
+        await self.edit_cluster.change(name, change, manager="editor")
 
     async def remove(self, name: str) -> None:
         await self.clusters.delete(name, DeleteOptions())
@@ -92,10 +90,10 @@ class Replica:
         if selector is not None:
             spec["selector"] = {"matchLabels": dict(selector)}
         obj = {"apiVersion": "clusterregistry.k8s.io/v1beta1", "kind": "ClusterSet", "metadata": {"name": name}}
-        await self.writer(self.sets).create({**obj, "spec": spec}, manager="editor")
+        await self.edit_set.create({**obj, "spec": spec}, manager="editor")
 
     async def redefine(self, name: str, **spec: Any) -> None:
-        await self.writer(self.sets).change(name, lambda obj: {**obj, "spec": spec}, manager="editor")
+        await self.edit_set.change(name, lambda obj: {**obj, "spec": spec}, manager="editor")
 
     async def count(self) -> None:
         """Counts all that has changed by now."""
@@ -123,6 +121,11 @@ class Replica:
     async def counts(self) -> dict[str, int]:
         page = await self.sets.storage.list(self.sets.prefix)
         return {self.sets.key_in(kv): decoded(kv).get("status", {}).get("clusters") for kv in page.items}
+
+
+def _writer(store: Store, subresource: str = "") -> ServerWriter:
+    managers = field_managers(store.resource, store.resource.stored_as, now=times.present)
+    return ServerWriter(store=store, field_manager=managers[subresource], subresource=subresource)
 
 
 async def replica(storage: Storage, stack: AsyncExitStack) -> Replica:
@@ -280,7 +283,7 @@ async def test_a_replica_beside_the_one_that_writes_first_is_later(one: Replica)
     await one.add_set("prod", {})
     await settled(one.storage)
     one.counter.close()
-    one.counter = MemberCounter(one.writer(one.sets, "status"), one.index, clock=one.clock, pace=NotFirst())
+    one.counter = MemberCounter(one.count_set, one.index, clock=one.clock, pace=NotFirst())
     task = asyncio.create_task(one.counter.run())
     async with asyncio.timeout(PATIENCE):
         await one.until_counts({"prod": 0})
