@@ -64,8 +64,8 @@ class Site:
         """Makes a token and joins with it; returns the directory of the agent."""
         token = self.new_token(capsys, cluster)["token"]
         out = self.directory / f"{cluster}-agent"
-        known = str(self.member_kubeconfig(member)) if member else "none"
-        words = self.join_arguments(token, f"--out={out}", f"--member-kubeconfig={known}", *flags)
+        known = f"--member-kubeconfig={self.member_kubeconfig(member)}" if member else "--without-member"
+        words = self.join_arguments(token, f"--out={out}", known, *flags)
         assert self.run(*words) == 0, capsys.readouterr().err
         return out
 

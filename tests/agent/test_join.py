@@ -6,7 +6,9 @@ import base64
 import json
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +28,7 @@ from tests.registry.agents.tokens import (
     new_token,
     with_token,
 )
+from tests.remote_servers import Authority, Received, RemoteServer, Reply, reply
 from tools.simulator import Simulator
 
 Output = pytest.CaptureFixture[str]
@@ -82,7 +85,7 @@ def test_a_join_again_keeps_the_cluster(site: Site, capsys: Output) -> None:
 
 def test_one_token_joins_until_it_ends(site: Site, capsys: Output) -> None:
     token = site.new_token(capsys, "edge")["token"]
-    words = site.join_arguments(token, "--member-kubeconfig=none", f"--out={site.directory / 'a'}")
+    words = site.join_arguments(token, "--without-member", f"--out={site.directory / 'a'}")
     assert site.run(*words) == 0
     assert site.run(*words) == 0
     assert site.run("join-token", "delete", token) == 0
@@ -93,7 +96,7 @@ def test_one_token_joins_until_it_ends(site: Site, capsys: Output) -> None:
 
 def test_a_token_is_for_its_cluster_alone(site: Site, capsys: Output) -> None:
     token = site.new_token(capsys, "edge")["token"]
-    words = site.join_arguments(token, "--member-kubeconfig=none", f"--out={site.directory / 'a'}")
+    words = site.join_arguments(token, "--without-member", f"--out={site.directory / 'a'}")
     assert site.run(*words, "other") == exit_status.STARTUP
     assert "the token is for cluster edge, not for other" in capsys.readouterr().err
     assert site.admin.get(f"{CLUSTERS}/other").status == 404
@@ -131,12 +134,12 @@ def test_nothing_is_sent_to_a_server_that_is_not_the_pinned_one(site: Site, caps
     before = len(member.requests)
     for server in (member.url, site.url):
         words = ["join", f"--server={server}", f"--token={token}", "--ca-hash=sha256:" + "0" * 64]
-        assert site.run(*words, "--member-kubeconfig=none") == exit_status.STARTUP
+        assert site.run(*words, "--without-member") == exit_status.STARTUP
         assert "presents no certificate with the pinned public key" in capsys.readouterr().err
     authority = site.directory / "other.crt"
     authority.write_bytes(member.identity.authority)
     words = ["join", f"--server={site.url}", f"--token={token}", f"--ca-file={authority}"]
-    assert site.run(*words, "--member-kubeconfig=none") == exit_status.STARTUP
+    assert site.run(*words, "--without-member") == exit_status.STARTUP
     assert "is not verified" in capsys.readouterr().err
     assert len(member.requests) == before
     assert site.admin.get(f"{CLUSTERS}/edge").status == 404
@@ -182,11 +185,34 @@ def test_a_registry_that_does_not_sign_is_told(simulator: Simulator, tmp_path: P
         Site(program, simulator, tmp_path) as site,
     ):
         name = new_token(site.admin, "edge")
-        words = site.join_arguments(f"{name}.{SECRET}", "--member-kubeconfig=none", f"--out={tmp_path / 'a'}")
+        words = site.join_arguments(f"{name}.{SECRET}", "--without-member", f"--out={tmp_path / 'a'}")
         assert site.run(*words, "--timeout=1s") == exit_status.STARTUP
     said = capsys.readouterr().err
     assert "was not signed within 1 s" in said
     assert "--generate-admin" in said
+
+
+def test_a_server_that_is_no_registry_is_told(tmp_path: Path, capsys: Output, site: Site) -> None:
+    """Also one that names a cluster to leave the directory."""
+    authority = Authority(tmp_path)
+    answers: list[dict[str, Any]] = [
+        {},
+        {"status": {"userInfo": {"extra": {"clusterregistry.k8s.io/cluster-name": ["../../outside"]}}}},
+        {"status": {"userInfo": {"extra": {"clusterregistry.k8s.io/cluster-name": "edge"}}}},
+    ]
+    with RemoteServer(authority) as server:
+        words = ["join", f"--server={server.url}", f"--token=aaaaaa.{SECRET}", f"--ca-file={authority.file}"]
+        for answer in answers:
+            server.answer = always(answer)
+            assert site.run(*words, "--without-member") == exit_status.STARTUP
+            assert "What to do:" in capsys.readouterr().err
+        server.answer = lambda _: Reply(hang_up=True)
+        assert site.run(*words, "--without-member") == exit_status.STARTUP
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".crt", ".crt", ".key"]
+
+
+def always(document: dict[str, Any]) -> Callable[[Received], Reply]:
+    return lambda _: reply(document)
 
 
 def _decoded(text: str) -> bytes:

@@ -13,8 +13,8 @@ import pytest
 
 from clusterregistry.client.rest_config import SERVICE_ACCOUNT
 from clusterregistry.controllers.access import open_access
-from clusterregistry.controllers.access.clusters import find_config
 from clusterregistry.controllers.access.configuration import FileUse, parse
+from clusterregistry.controllers.registry_config import find_config
 from clusterregistry.crinit.settings import Mode
 from tests.crinit.test_manifests import manifests_of, named
 from tests.crinit.volumes import swap

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from clusterregistry import __version__
 from clusterregistry.agent import identity, manifest, trust
 from clusterregistry.agent.certificate import DAYS
 from clusterregistry.agent.join import Joined, JoinRequest, join, read_cluster_id
+from clusterregistry.agent.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.api.clusterregistry.agents import LEAST_SECONDS, LONGEST_SECONDS, split_token
 from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.operator_error import OperatorError
@@ -20,7 +19,7 @@ from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
-from clusterregistry.cli.options.value_types import DURATION, FILE, TEXT, Kind, choice
+from clusterregistry.cli.options.value_types import BOOLEAN, DURATION, FILE, TEXT, Kind
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
 from clusterregistry.client import credentials, kubeconfig, rest_config
 from clusterregistry.client.errors import ConfigError
@@ -49,12 +48,14 @@ class JoinOptions:
         help="The hash of the public key of an authority that the registry presents. `join-token create` prints it.",
     )
     ca_file: Path | None = option(None, kind=FILE, help="The authority of the registry, in PEM, instead of its hash.")
-    member_kubeconfig: str = option(
-        "",
-        kind=TEXT,
-        help="A kubeconfig of the member, to read the UID of its kube-system namespace: the identity of the cluster. "
-        "`none` joins without it.",
-        default_shown="$KUBECONFIG, else ~/.kube/config",
+    member_kubeconfig: Path | None = option(
+        None,
+        kind=FILE,
+        help="A kubeconfig of the member, to read the UID of its kube-system namespace: the identity of the cluster.",
+        default_shown="the service account of the pod, else $KUBECONFIG, else ~/.kube/config",
+    )
+    without_member: bool = option(
+        False, kind=BOOLEAN, help="Do not ask the member for its identity: the Cluster gets no clusterID."
     )
     member_context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
     out: str = option(
@@ -75,9 +76,7 @@ class JoinOptions:
         help="The validity of the agent's certificate, which renews itself: 90 days at most.",
     )
     timeout: float = option(60.0, kind=DURATION, help="How long to wait for the certificate.")
-    output: Literal["", "json"] = option(
-        "", kind=choice("", "json"), short="o", help="`json` for programs.", default_shown="for people"
-    )
+    output: Output = option("table", kind=OUTPUT, short="o", help="For people, or `json` or `yaml` for programs.")
 
 
 def _run(given: Given[JoinOptions]) -> int:
@@ -142,7 +141,7 @@ def _authorities(options: JoinOptions) -> bytes:
 def _member(given: Given[JoinOptions]) -> RestConfig | None:
     """The access to the member; None if it is not asked."""
     options = given.options
-    if options.member_kubeconfig == "none":
+    if options.without_member:
         return None
     try:
         inside = (
@@ -150,14 +149,14 @@ def _member(given: Given[JoinOptions]) -> RestConfig | None:
         )
         if inside is not None:
             return inside
-        paths = kubeconfig.paths(given.environ, explicit=options.member_kubeconfig)
+        paths = kubeconfig.paths(given.environ, explicit=str(options.member_kubeconfig or ""))
         context = kubeconfig.load(paths).context(options.member_context)
         return rest_config.from_context(context, user_agent=_USER_AGENT, read_files=True)
     except ConfigError as error:
         raise OperatorError(
             f"the member: {error}",
             remedy="name a kubeconfig of the member with --member-kubeconfig, or join without its identity: "
-            "--member-kubeconfig=none",
+            "--without-member",
         ) from None
 
 
@@ -180,8 +179,8 @@ def _deliver(options: JoinOptions, joined: Joined) -> None:
         raise OperatorError(message, remedy="name another directory with --out") from None
     identity.write(directory / KUBECONFIG_FILE, joined.kubeconfig)
     identity.write(directory / MANIFEST_FILE, text.encode())
-    if options.output == "json":
-        say(json.dumps(_described(joined, directory), indent=2))
+    if options.output != TABLE:
+        say(rendered(_described(joined, directory), options.output))
     else:
         say(*_next_steps(joined, directory))
 

@@ -1,9 +1,9 @@
 """``join-token``: makes, lists and deletes bootstrap tokens. A token is printed once, when it is made."""
 
+# ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import shlex
 import string
@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from clusterregistry.agent import trust
+from clusterregistry.agent.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.agent.registry_options import RegistryOptions, registry_config
 from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.v1beta1.bootstrap_token import (
@@ -30,7 +31,7 @@ from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
-from clusterregistry.cli.options.value_types import ASSIGNMENTS, DURATION, TEXT, choice
+from clusterregistry.cli.options.value_types import ASSIGNMENTS, DURATION, TEXT
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
 from clusterregistry.client import errors, rest_config
 from clusterregistry.client.rest import GroupVersionResource, Object, WriteOptions, items
@@ -50,9 +51,7 @@ _COLUMNS = ("ID", "CLUSTER", "EXPIRES", "LABELS", "DESCRIPTION")
 class OutputOptions(RegistryOptions):
     """Output."""
 
-    output: Literal["", "json"] = option(
-        "", kind=choice("", "json"), short="o", help="`json` for programs.", default_shown="for people"
-    )
+    output: Output = option("table", kind=OUTPUT, short="o", help="For people, or `json` or `yaml` for programs.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +84,8 @@ def _create(given: Given[CreateOptions]) -> int:
     with _tokens(config) as tokens:
         made, token = _made(tokens, cluster, options)
     command = _join_command(config, token, server=options.server or config.server)
-    if options.output == "json":
-        say(json.dumps({"token": token, "command": command, "object": made}, indent=2))
+    if options.output != TABLE:
+        say(rendered({"token": token, "command": command, "object": made}, options.output))
         return exit_status.OK
     say(
         f"token:   {token}",
@@ -139,8 +138,8 @@ def _list(given: Given[OutputOptions]) -> int:
     config = registry_config(given.options, given.environ, user_agent=_USER_AGENT)
     with _tokens(config) as tokens:
         found = tokens.list_all()
-    if given.options.output == "json":
-        say(json.dumps(found, indent=2))
+    if given.options.output != TABLE:
+        say(rendered(found, given.options.output))
         return exit_status.OK
     rows = [_row(each) for each in sorted(items(found), key=lambda each: str(each["metadata"]["name"]))]
     if not rows:
@@ -212,8 +211,8 @@ CREATE: Subcommand[CreateOptions] = Subcommand(
 )
 
 LIST: Subcommand[OutputOptions] = Subcommand(
-    help="Lists the bootstrap tokens, without their secrets, which are kept nowhere.\n\nUsage:\n  PROGRAM join-token list "
-    "[flags]\n",
+    help="Lists the bootstrap tokens, without their secrets, which are kept nowhere.\n\nUsage:\n"
+    "  PROGRAM join-token list [flags]\n",
     options=_options(OutputOptions),
     run=_list,
 )

@@ -23,14 +23,14 @@ from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import ADDRESS, BOOLEAN, DURATION, FILE, INTEGER, TEXT, WORDS
 from clusterregistry.cli.subcommand import Given, Subcommand
-from clusterregistry.client import kubeconfig
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.leader_election import LeaderElectionConfig
-from clusterregistry.client.rest_config import RestConfig, from_context, in_cluster
+from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.access import open_access
 from clusterregistry.controllers.controller import Controller, ControllerSettings
 from clusterregistry.controllers.health_server import serve_health
 from clusterregistry.controllers.observer.settings import ObserverSettings
+from clusterregistry.controllers.registry_config import find_config
 from clusterregistry.controllers.status import StatusSettings
 from clusterregistry.controllers.status_writer import WriterSettings
 
@@ -273,15 +273,8 @@ def _is_address(text: str) -> bool:
 
 def registry_config(options: ControllerOptions, environ: Mapping[str, str]) -> RestConfig:
     """The access to the registry. Raises OperatorError."""
-    explicit = str(options.kubeconfig) if options.kubeconfig is not None else ""
     try:
-        if not explicit and not environ.get("KUBECONFIG"):
-            config = in_cluster(environ, user_agent=USER_AGENT)
-            if config is not None:
-                return config
-        paths = kubeconfig.paths(environ, explicit=explicit)
-        context = kubeconfig.load(paths).context(options.context)
-        return from_context(context, user_agent=USER_AGENT, read_files=True)
+        return find_config(environ, file=options.kubeconfig, context=options.context, user_agent=USER_AGENT)
     except ConfigError as error:
         raise _unusable(error) from None
 

@@ -76,7 +76,8 @@ def from_file(check: Run, tmp_path: Path) -> Run:
 
 def test_a_table_of_all_clusters(members: Running, from_file: Run) -> None:
     status, printed, said = from_file()
-    assert (status, said) == (0, "3 clusters tried, none with a problem.\n")
+    assert status == 0
+    assert said.endswith("3 clusters tried, none with a problem.\n")
     heading, *rows = printed.splitlines()
     assert heading.split() == ["NAME", "RULE", "EXPIRES", "TLS", "CREDENTIAL", "VERSION", "RESULT"]
     assert [row.split()[0] for row in rows] == ["sim-00000", "sim-00001", "sim-00002"]
@@ -114,8 +115,8 @@ def test_what_can_be_wrong(  # noqa: PLR0913 - a row of the table
     accepted: bool | None,
 ) -> None:
     members.set_fault(1, fault)
-    status, printed, said = from_file("-o", "json")
-    assert (status, said) == (1, "")
+    status, printed, _ = from_file("-o", "json")
+    assert status == 1
     wrong = json.loads(printed)["items"][1]
     assert (wrong["ok"], wrong["reason"], wrong["rule"]) == (False, reason, "rule 1 (file)")
     assert (wrong["reachable"], wrong["tlsVerified"], wrong["credentialAccepted"]) == (reachable, tls, accepted)

@@ -221,12 +221,24 @@ async def test_anonymous(tmp_path: Path) -> None:
 
 async def test_the_service_account_of_this_pod(tmp_path: Path) -> None:
     access = access_rules(tmp_path, rule({"inCluster": {}}, selector="host"), service_account=tmp_path)
-    host = cluster(labels={"host": ""})
+    own, foreign = (Authority(tmp_path, name).pem for name in ("own", "foreign"))
+    host = _trusting(own)
     assert "does not run in a pod" in (await failure_of(access, host)).message
+    (tmp_path / "ca.crt").write_bytes(own)
     (tmp_path / "token").write_text("projected")
     assert await token_of(access, host) == "projected"
     (tmp_path / "token").write_text("renewed")
     assert await token_of(access, host) == "renewed"
+    for claimed in (foreign, own + foreign, b""):
+        assert "must be that of the pod" in (await failure_of(access, _trusting(claimed))).message
+
+
+def _trusting(authorities: bytes) -> dict[str, Any]:
+    endpoints = {
+        "serverEndpoints": [{"serverAddress": "192.0.2.1"}],
+        "caBundle": base64.b64encode(authorities).decode(),
+    }
+    return cluster(labels={"host": ""}, kubernetesApiEndpoints=endpoints)
 
 
 # Commands
@@ -316,8 +328,8 @@ async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path, 
         f"open({str(child)!r}, 'w').write(str(made.pid))\n"
         "time.sleep(600)"
     )
-    access = access_rules(tmp_path, rule(plugin.use(timeout="5s")))
-    assert "did not end within 5 seconds" in (await failure_of(access, cluster())).message
+    access = access_rules(tmp_path, rule(plugin.use(timeout="8s")))
+    assert "did not end within 8 seconds" in (await failure_of(access, cluster())).message
     await _is_gone(int(child.read_text()))
 
 

@@ -104,25 +104,24 @@ class Member(KubeApiserver):
     def observer_token(self, rules: list[dict[str, Any]] | None = None) -> str:
         """A token of a service account that may read what an observer needs, and nothing else. Idempotent."""
         account = f"/api/v1/namespaces/{OBSERVERS}/serviceaccounts"
-        if self.admin.get(f"/api/v1/namespaces/{OBSERVERS}") is None:
-            self.create("/api/v1/namespaces", {"metadata": {"name": OBSERVERS}})
-            self.create(account, {"metadata": {"name": OBSERVERS}})
-            self.create(
-                f"{RBAC}/clusterroles",
-                {"metadata": {"name": OBSERVERS}, "rules": OBSERVER_RULES if rules is None else rules},
-            )
-            self.create(
-                f"{RBAC}/clusterrolebindings",
-                {
-                    "metadata": {"name": OBSERVERS},
-                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OBSERVERS},
-                    "subjects": [{"kind": "ServiceAccount", "name": OBSERVERS, "namespace": OBSERVERS}],
-                },
-            )
+        role = {"metadata": {"name": OBSERVERS}, "rules": OBSERVER_RULES if rules is None else rules}
+        binding = {
+            "metadata": {"name": OBSERVERS},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OBSERVERS},
+            "subjects": [{"kind": "ServiceAccount", "name": OBSERVERS, "namespace": OBSERVERS}],
+        }
+        self._ensure("/api/v1/namespaces", {"metadata": {"name": OBSERVERS}})
+        self._ensure(account, {"metadata": {"name": OBSERVERS}})
+        self._ensure(f"{RBAC}/clusterroles", role)
+        self._ensure(f"{RBAC}/clusterrolebindings", binding)
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         spec = {"expirationSeconds": _TOKEN_SECONDS}
         made = self.create(f"{account}/{OBSERVERS}/token", {**asked, "spec": spec})
         return str(made["status"]["token"])
+
+    def _ensure(self, collection: str, document: dict[str, Any]) -> None:
+        if self.admin.get(f"{collection}/{document['metadata']['name']}") is None:
+            self.create(collection, document)
 
     def revoke_observer(self) -> None:
         """Deletes the service account: its tokens count no longer."""

@@ -13,6 +13,7 @@ import yaml
 from clusterregistry.client.rest_config import Pem, RestConfig
 from clusterregistry.controllers.access import AccessRules, open_access
 from clusterregistry.controllers.access.configuration import API_VERSION, KIND
+from clusterregistry.controllers.access.rules import AccessParts
 from clusterregistry.controllers.observer.observation import Observation, Reason
 from clusterregistry.controllers.observer.observer import observe_once
 from clusterregistry.controllers.observer.settings import ObserverSettings
@@ -123,6 +124,23 @@ async def test_a_token_and_a_kubeconfig_in_secrets(host: Host, tmp_path: Path) -
         observation = await observed(host, tmp_path, {"secret": {"namespace": NAMESPACE, "key": key}})
         assert observation.failure is None
         assert observation.nodes.value is not None
+
+
+async def test_the_account_of_a_pod_opens_its_own_cluster_and_is_sent_to_no_other(
+    host: Host, members: Members, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(host.member.observer_token())
+    (tmp_path / "ca.crt").write_bytes(host.member.serving.pem)
+    rule = {"match": {"selector": "!other"}, "use": {"inCluster": {}}}
+    (tmp_path / "access.yaml").write_text(yaml.safe_dump({"apiVersion": API_VERSION, "kind": KIND, "rules": [rule]}))
+    access = AccessRules(tmp_path / "access.yaml", AccessParts(service_account=tmp_path))
+    own = await observe_once(cluster(host.member), access, settings=SETTINGS)
+    assert own.failure is None
+    assert own.nodes.value is not None
+    failure = (await observe_once(cluster(members[1]), access, settings=SETTINGS)).failure
+    assert failure is not None
+    assert failure.reason is Reason.CREDENTIAL_MISSING
+    await access.close()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ async def check_clusters(
         async with places:
             found = await check_cluster(cluster, access, settings=settings)
         done += 1
-        progress(done, len(clusters))
+        if done < len(clusters):
+            progress(done, len(clusters))
         return found
 
     return list(await asyncio.gather(*(check_one(cluster) for cluster in clusters)))

@@ -13,11 +13,13 @@ from typing import Any, Literal
 
 import orjson
 
+from clusterregistry import __version__
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.meta.duration import human_duration
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
 from clusterregistry.apimachinery.meta.selectors import SelectorError
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
@@ -26,13 +28,16 @@ from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import DURATION, FILE, INTEGER, TEXT, WORDS, choice
 from clusterregistry.cli.progress import Progress, counted
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
+from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.access import clusters
 from clusterregistry.controllers.access.check import Checked, check_clusters
 from clusterregistry.controllers.access.rules import open_access
 from clusterregistry.controllers.observer.settings import ObserverSettings
+from clusterregistry.controllers.registry_config import find_config
 
 PROGRAM = "clusterregistry"
+USER_AGENT = f"clusterregistry-access-check/{__version__}"
 _MAX_CONCURRENCY = 256
 
 
@@ -50,7 +55,7 @@ class CheckOptions(GeneralOptions):
         None,
         kind=FILE,
         help="The kubeconfig of the registry.",
-        default_shown="$KUBECONFIG, else ~/.kube/config, else the service account of this pod",
+        default_shown="$KUBECONFIG, else the service account of the pod, else ~/.kube/config",
     )
     context: str = option("", kind=TEXT, help="The context in the kubeconfig.", default_shown="the current context")
     cluster_file: Path | None = option(
@@ -145,9 +150,7 @@ async def _check(options: CheckOptions, access_config: Path, *, name: str, envir
     access = open_access(access_config, host=_host(options, environ))
     try:
         chosen = await _clusters(options, name=name, environ=environ)
-        settings = ObserverSettings(
-            deadline=options.timeout, addresses=options.client_addresses, user_agent=f"{PROGRAM}-access-check"
-        )
+        settings = ObserverSettings(deadline=options.timeout, addresses=options.client_addresses, user_agent=USER_AGENT)
         return await check_clusters(
             chosen,
             access,
@@ -162,15 +165,21 @@ async def _check(options: CheckOptions, access_config: Path, *, name: str, envir
 def _host(options: CheckOptions, environ: Mapping[str, str]) -> RestConfig | None:
     if options.host_kubeconfig is None:
         return None
-    return clusters.find_config(environ, file=options.host_kubeconfig, context="", user_agent=PROGRAM)
+    return _config(environ, options.host_kubeconfig, flag="--host-kubeconfig")
+
+
+def _config(environ: Mapping[str, str], file: Path | None, *, flag: str, context: str = "") -> RestConfig:
+    """Raises OperatorError."""
+    try:
+        return find_config(environ, file=file, context=context, user_agent=USER_AGENT)
+    except ConfigError as error:
+        raise OperatorError(str(error), remedy=f"name another kubeconfig: {flag}=FILE") from None
 
 
 async def _clusters(options: CheckOptions, *, name: str, environ: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
     if options.cluster_file is not None:
         return clusters.from_file(options.cluster_file, name=name, selector=parse_label_selector(options.selector))
-    config = clusters.find_config(
-        environ, file=options.kubeconfig, context=options.context, user_agent=f"{PROGRAM}-access-check"
-    )
+    config = _config(environ, options.kubeconfig, context=options.context, flag="--kubeconfig")
     return await clusters.from_registry(config, name=name, selector=options.selector)
 
 

@@ -2,72 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.api.clusterregistry import GROUP, v1alpha1, v1beta1
+from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.codecs.decoded import DecodeError
 from clusterregistry.apimachinery.meta.label_selectors import EVERYTHING, LabelSelector
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.client import kubeconfig
-from clusterregistry.client.errors import ClientError, ConfigError, NotFoundError, printable
-from clusterregistry.client.rest import Client, GroupVersionResource, ListOptions, Object, ResourceClient, items
-from clusterregistry.client.rest_config import RestConfig, from_context, in_cluster
+from clusterregistry.client.errors import ClientError, NotFoundError, printable
+from clusterregistry.client.rest import Client, ListOptions, Object, items
+from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.access.subject import subject_of
+from clusterregistry.controllers.cluster_client import KIND, ClusterClient, served_version
 
-PLURAL, KIND = "clusters", "Cluster"
 MAX_CLUSTERS = 100_000
 MAX_BYTES = 256 << 20
-MAX_DOCUMENT = 3 << 20
-_VERSIONS = (v1beta1.VERSION, v1alpha1.VERSION)
-"""The best first. Rules and probes read either."""
 
 
 class UnknownClusterError(OperatorError):
     """There is no cluster of this name."""
 
 
-def find_config(environ: Mapping[str, str], *, file: Path | None, context: str, user_agent: str) -> RestConfig:
-    """Access by a kubeconfig as kubectl finds it, else by the service account of this pod. Raises OperatorError."""
-    try:
-        where = kubeconfig.paths(environ, explicit=str(file or ""))
-        is_given = bool(where.source) or any(each.exists() for each in where.files)
-        own = None if is_given or context else in_cluster(environ, user_agent=user_agent)
-        return own or from_context(kubeconfig.load(where).context(context), user_agent=user_agent)
-    except ConfigError as error:
-        raise OperatorError(str(error), remedy="name the kubeconfig of the registry: --kubeconfig=FILE") from None
-
-
 async def from_registry(config: RestConfig, *, name: str, selector: str) -> list[Object]:
     """The clusters of a registry, or the one of a name. Raises OperatorError."""
     try:
         async with Client(config) as client:
-            return await _read(client, name=name, selector=selector)
+            clusters = ClusterClient(client, version=await served_version(client))
+            return await _read(clusters, name=name, selector=selector)
     except ClientError as error:
         message = f"the clusters cannot be read from {config.server}: {printable(str(error), 400)}"
         remedy = "check the address, the rights (get and list on clusters) and that the server is a cluster registry"
         raise OperatorError(message, remedy=remedy) from None
 
 
-async def _read(client: Client, *, name: str, selector: str) -> list[Object]:
-    for version in _VERSIONS:
-        resource = client.resource(GroupVersionResource(GROUP, version, PLURAL))
-        try:
-            return await _read_version(resource, name=name, selector=selector)
-        except NotFoundError as error:
-            if error.details.get("name") == name and name:
-                raise _unknown(name, client.config.server) from None
-            if version == _VERSIONS[-1]:
-                raise
-    raise AssertionError
-
-
-async def _read_version(resource: ResourceClient, *, name: str, selector: str) -> list[Object]:
-    if name:
-        return [await resource.get(name)]
-    return items(await resource.list_all(ListOptions(label_selector=selector), max_items=MAX_CLUSTERS))
+async def _read(clusters: ClusterClient, *, name: str, selector: str) -> list[Object]:
+    if not name:
+        listed = await clusters.resource.list_all(ListOptions(label_selector=selector), max_items=MAX_CLUSTERS)
+        return [clusters.interpret(each) for each in items(listed)]
+    try:
+        return [await clusters.get(name)]
+    except NotFoundError:
+        raise _unknown(name, "the registry") from None
 
 
 def from_file(file: Path, *, name: str, selector: LabelSelector = EVERYTHING) -> list[Object]:

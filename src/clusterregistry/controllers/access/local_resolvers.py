@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from clusterregistry.client.credentials import Credential, check_token
 from clusterregistry.client.errors import ConfigError
@@ -22,6 +23,7 @@ from clusterregistry.controllers.access.credential_folder import (
 from clusterregistry.controllers.access.exec_runner import ExecRunner
 from clusterregistry.controllers.access.kubeconfig_user import user_credential
 from clusterregistry.controllers.access.resolver import Resolved, ResolveError, ResolveRequest
+from clusterregistry.controllers.observer.endpoint import EndpointError, choose_endpoint
 
 
 def bearer(token: str, *, source: str) -> Credential:
@@ -143,20 +145,41 @@ class ExecResolver:
 
 
 class InClusterResolver:
-    """The service account token of this pod. The kubelet renews its file."""
+    """The service account token of this pod, for a cluster that is verified by the authority of the pod alone.
+
+    Whatever address a cluster claims: a server with a certificate of another authority never gets the token. The
+    kubelet renews the files.
+    """
 
     def __init__(self, files: Path) -> None:
         self._folder = CredentialFolder(files)
 
-    async def resolve(self, _: ResolveRequest) -> Resolved:
+    async def resolve(self, request: ResolveRequest) -> Resolved:
         reading = _Reading(self._folder)
         try:
-            content = reading.read("token")
+            content, authorities = reading.read("token"), reading.read("ca.crt")
         except FileMissingError:
             raise ResolveError("this process has no service account: it does not run in a pod", gone=True) from None
         except FolderError as error:
             raise ResolveError(f"the service account: {error}") from None
+        if not _is_verified_by(request.spec, authorities):
+            raise ResolveError(
+                "inCluster is for the cluster of this pod: its caBundle must be that of the pod", gone=True
+            )
         token = content.decode("ascii", "replace")
         return Resolved(
             credential=bearer(token, source="the token of the service account"), is_current=reading.is_current
         )
+
+
+def _is_verified_by(spec: Mapping[str, Any], authorities: bytes) -> bool:
+    """Whether a cluster trusts some of these authorities and no other."""
+    try:
+        trusted = choose_endpoint({"spec": spec}).authorities
+    except EndpointError:
+        return False
+    found = set(_CERTIFICATE.findall(trusted.replace(b"\r", b"")))
+    return bool(found) and found <= set(_CERTIFICATE.findall(authorities.replace(b"\r", b"")))
+
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
