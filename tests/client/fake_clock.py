@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -22,9 +23,16 @@ class FakeClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def _run_once(self) -> None:
+        self._drop_cancelled()
         if not self._ready and self._scheduled:  # type: ignore[attr-defined]
             self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
         super()._run_once()  # type: ignore[misc]
+
+    def _drop_cancelled(self) -> None:
+        """A jump to a timer that was cancelled would leave the loop waiting for the next one by the real clock."""
+        while self._scheduled and self._scheduled[0].cancelled():  # type: ignore[attr-defined]
+            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
