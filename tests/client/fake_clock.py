@@ -22,8 +22,10 @@ class FakeClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def _run_once(self) -> None:
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        # Those that were cancelled stay in the queue for a while: nothing waits for them.
+        due = [timer.when() for timer in self._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+        if not self._ready and due:  # type: ignore[attr-defined]
+            self.now = max(self.now, min(due))
         super()._run_once()  # type: ignore[misc]
 
 

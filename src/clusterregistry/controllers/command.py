@@ -41,9 +41,10 @@ LEASE = "clusterregistry-controller"
 _HIGHEST_PORT = 65535
 _SHORTEST_INTERVAL = 1.0
 _MOST_ROUNDS = 4096
+_BREAKER_INTERVALS, _LONGEST_BREAKER_INTERVALS = 2, 10
 
 HELP = """\
-PROGRAM controller observes the clusters of a registry and writes their status: state, conditions, version, nodes.
+PROGRAM controller observes the clusters of a registry and writes their status: state, conditions, nodes.
 
 It asks each cluster every half a minute, with the credentials that the access file gives it. Start any number of
 controllers: one of them leads, and another one takes over when it ends. What the states mean, and what to do about
@@ -59,7 +60,7 @@ Examples:
   # In a pod of the host cluster of an aggregated registry
   PROGRAM controller --access-config /etc/clusterregistry/access/access.yaml --bind-address 0.0.0.0
 
-  # What it does with each state, for Prometheus
+  # How many clusters are in which state, and why
   curl --insecure https://127.0.0.1:8444/metrics
 
   An access file for credentials in a folder, NAME.token or NAME.kubeconfig:
@@ -226,6 +227,8 @@ def settings_of(options: ControllerOptions) -> ControllerSettings:
             interval=options.interval,
             node_interval=options.node_interval,
             deadline=options.probe_timeout,
+            breaker_pause=_BREAKER_INTERVALS * options.interval,
+            breaker_longest_pause=_LONGEST_BREAKER_INTERVALS * options.interval,
             concurrency=options.concurrency,
             addresses=options.client_addresses,
             user_agent=USER_AGENT,

@@ -13,7 +13,7 @@ it is refused. Nothing but the objects themselves says which values are taken. S
 a restored backup or an earlier release, and a write that does not change the field has no guard.
 
 Objects that have the same value already, such as those of a release without this rule, are served and can be written.
-``duplicates`` lists them. Docs: docs/decisions/0022-unique-fields.md.
+``duplicates`` lists them. Docs: docs/decisions/0027-unique-fields.md.
 """
 
 from __future__ import annotations
