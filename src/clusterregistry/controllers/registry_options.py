@@ -16,7 +16,7 @@ from clusterregistry.client.rest_config import RestConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryOptions:
+class KubeconfigOptions:
     """Registry."""
 
     kubeconfig: Path | None = option(
@@ -26,15 +26,24 @@ class RegistryOptions:
         default_shown="$KUBECONFIG, else ~/.kube/config",
         example="--kubeconfig=admin.kubeconfig",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions(KubeconfigOptions):
+    """Registry."""
+
     context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
 
 
 def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, user_agent: str) -> RestConfig:
     """The access to the registry. Raises OperatorError."""
+    return config_of_context(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
+
+
+def config_of_context(environ: Mapping[str, str], *, file: Path | None, context: str, user_agent: str) -> RestConfig:
+    """The same by the values of options that have other names. Raises OperatorError."""
     try:
-        found = kubeconfig.load(kubeconfig.paths(environ, explicit=str(options.kubeconfig or ""))).context(
-            options.context
-        )
+        found = kubeconfig.load(kubeconfig.paths(environ, explicit=str(file or ""))).context(context)
         return rest_config.from_context(found, user_agent=user_agent, read_files=True)
     except ConfigError as error:
         raise OperatorError(
