@@ -309,7 +309,7 @@ async def test_a_pause_that_a_cluster_asks_for_is_told(tmp_path: Path) -> None:
 async def test_credentials_are_in_no_message_and_no_log(tmp_path: Path) -> None:
     records: list[logging.LogRecord] = []
     handler = logging.Handler(level=1)
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[assignment, method-assign]
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(handler)
     root.setLevel(1)

@@ -90,8 +90,10 @@ async def test_a_cluster_that_is_well_says_all(scripted: Scripted) -> None:
     assert nodes.allocatable["cpu"] == "39550m"
     assert nodes.capacity["memory"] == f"{5 * 32877940}Ki"
     assert [each.query for each in member.requests if each.path == PATHS["nodes"]][-3:] == [
-        {"limit": "2"}, {"limit": "2", "continue": "2"}, {"limit": "2", "continue": "4"},
-    ]  # fmt: skip
+        {"limit": "2"},
+        {"limit": "2", "continue": "2"},
+        {"limit": "2", "continue": "4"},
+    ]
 
 
 # Health
@@ -142,11 +144,23 @@ async def test_another_answer_than_ok_is_no_health(scripted: Scripted, status: i
 @pytest.mark.parametrize(
     "document",
     [
-        {}, {"gitVersion": 7}, {"gitVersion": ""}, {"gitVersion": "v"}, {"gitVersion": "v1." + "9" * 80}, [], "v1.36.0", None,
-        {"gitVersion": "v1.36\n"}, {"gitVersion": "v1.36 <b>"}, b"", b"\xff", b'{"gitVersion":"\xff"}',
-        b"[" * 1000 + b"]" * 1000, b'{"gitVersion":' + b"[" * 1000 + b"]" * 1000 + b"}",
+        {},
+        {"gitVersion": 7},
+        {"gitVersion": ""},
+        {"gitVersion": "v"},
+        {"gitVersion": "v1." + "9" * 80},
+        [],
+        "v1.36.0",
+        None,
+        {"gitVersion": "v1.36\n"},
+        {"gitVersion": "v1.36 <b>"},
+        b"",
+        b"\xff",
+        b'{"gitVersion":"\xff"}',
+        b"[" * 1000 + b"]" * 1000,
+        b'{"gitVersion":' + b"[" * 1000 + b"]" * 1000 + b"}",
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_version_is_refused(scripted: Scripted, document: Any) -> None:
     scripted.says("version", document)
     await scripted.refusal("version")
@@ -155,11 +169,16 @@ async def test_what_is_no_version_is_refused(scripted: Scripted, document: Any) 
 @pytest.mark.parametrize(
     "document",
     [
-        {}, {"kind": "Namespace"}, {"kind": "Namespace", "metadata": []}, {"kind": "Namespace", "metadata": {"uid": 7}},
-        {"kind": "Namespace", "metadata": {"uid": ""}}, {"kind": "Namespace", "metadata": {"uid": "a\nb"}},
-        {"kind": "Namespace", "metadata": {"uid": "a" * 129}}, {"kind": "Pod", "metadata": {"uid": "abc"}},
+        {},
+        {"kind": "Namespace"},
+        {"kind": "Namespace", "metadata": []},
+        {"kind": "Namespace", "metadata": {"uid": 7}},
+        {"kind": "Namespace", "metadata": {"uid": ""}},
+        {"kind": "Namespace", "metadata": {"uid": "a\nb"}},
+        {"kind": "Namespace", "metadata": {"uid": "a" * 129}},
+        {"kind": "Pod", "metadata": {"uid": "abc"}},
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_namespace_with_a_uid_is_refused(scripted: Scripted, document: Any) -> None:
     scripted.says("kube_system_uid", document)
     assert await scripted.refusal("kube_system_uid") == "the namespace kube-system has no uid"
@@ -176,7 +195,7 @@ async def test_a_node_is_ready_if_its_condition_says_so(scripted: Scripted) -> N
 
 
 async def test_a_cluster_without_nodes_has_none(scripted: Scripted) -> None:
-    for items in ([], None):
+    for items in (list[Any](), None):
         scripted.says("nodes", {"kind": "NodeList", "items": items})
         assert (await scripted.section("nodes")).value == Nodes(total=0, ready=0)
 
@@ -184,12 +203,21 @@ async def test_a_cluster_without_nodes_has_none(scripted: Scripted) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"null", b"[]", b'{"kind":"PodList"}', b'{"kind":"\xff"}', b'{"kind":"NodeList","items":[{"metadata":{"name":7}}]}',
-        b'{"kind":"NodeList","items":{}}', b'{"kind":"\\ud800"}', b'{"kind":"NodeList","items":[{"metadata":{"name":"\xff"}}]}',
-        b'{"kind":"NodeList","metadata":{"continue":"\\udfff"}}', b'{"kind":"NodeList","more":' + b"[" * 60_000 + b"]" * 60_000 + b"}",
-        b'{"kind":"NodeList","more":' + b'{"a":' * 60_000 + b"1" + b"}" * 60_000 + b"}", b'{"kind":"NodeList","items":[1e999]}',
+        b"",
+        b"null",
+        b"[]",
+        b'{"kind":"PodList"}',
+        b'{"kind":"\xff"}',
+        b'{"kind":"NodeList","items":[{"metadata":{"name":7}}]}',
+        b'{"kind":"NodeList","items":{}}',
+        b'{"kind":"\\ud800"}',
+        b'{"kind":"NodeList","items":[{"metadata":{"name":"\xff"}}]}',
+        b'{"kind":"NodeList","metadata":{"continue":"\\udfff"}}',
+        b'{"kind":"NodeList","more":' + b"[" * 60_000 + b"]" * 60_000 + b"}",
+        b'{"kind":"NodeList","more":' + b'{"a":' * 60_000 + b"1" + b"}" * 60_000 + b"}",
+        b'{"kind":"NodeList","items":[1e999]}',
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_list_of_nodes_is_refused(scripted: Scripted, body: bytes) -> None:
     scripted.says("nodes", body)
     assert "list of nodes" in await scripted.refusal("nodes")

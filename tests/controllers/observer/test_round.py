@@ -7,6 +7,7 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class Source:
         self.probe = Probe(name=name, interval=interval, read=self._read, on_connect=on_connect)
         self._values = itertools.count(1)
 
-    async def _read(self, client: RoundClient) -> int:
+    async def _read(self, _: RoundClient) -> int:
         self.reads.append(now())
         await asyncio.sleep(self.pause)
         if self.error is not None:
@@ -76,6 +77,11 @@ def reading(*sources: Source, access: Access = TOKENS, **more: Any) -> Subject:
     return subject(cluster(), access, **chosen)
 
 
+async def probed(one: Subject, *, everything: bool = False) -> Any:
+    """The observation after a round. Its sections have the numbers of sources."""
+    return await asked(one, everything=everything)
+
+
 # When probes are read
 
 
@@ -90,7 +96,7 @@ def test_probes_are_read_by_their_intervals() -> None:
         )
         one = reading(each, minute, seldom)
         for _ in range(41):
-            await asked(one)
+            await probed(one)
             await asyncio.sleep(29.0)
         assert [len(source.reads) for source in (each, minute, seldom)] == [41, 21, 2]
 
@@ -101,10 +107,10 @@ def test_a_forced_round_reads_everything() -> None:
     async def check() -> None:
         seldom = Source("kube_system_uid", interval=600.0)
         one = reading(Source("health"), seldom)
-        await asked(one)
-        await asked(one)
+        await probed(one)
+        await probed(one)
         assert len(seldom.reads) == 1
-        await asked(one, everything=True)
+        await probed(one, everything=True)
         assert len(seldom.reads) == 2
 
     run(check())
@@ -117,12 +123,12 @@ def test_what_is_read_seldom_is_read_sooner_after_a_failure() -> None:
         one = reading(Source("health"), seldom)
         begin = now()
         for _ in range(5):
-            await asked(one)
+            await probed(one)
             await asyncio.sleep(30.0)
         assert [at - begin for at in seldom.reads] == [0.0, 60.0, 120.0]
         seldom.error = None
         for _ in range(8):
-            await asked(one)
+            await probed(one)
             await asyncio.sleep(30.0)
         assert [at - begin for at in seldom.reads[3:]] == [180.0]
 
@@ -136,7 +142,7 @@ def test_those_that_wait_longest_come_first_in_a_slow_cluster() -> None:
         first, *others = Source("health"), Source("version"), Source("nodes"), Source("more")
         one = reading(first, *others)
 
-        async def read(source: Source) -> int:
+        async def read(source: Source, _: RoundClient) -> int:
             source.reads.append(now())
             if len(others_read) == 1:
                 raise round_error()
@@ -145,11 +151,11 @@ def test_those_that_wait_longest_come_first_in_a_slow_cluster() -> None:
 
         others_read: list[Source] = []
         for source in others:
-            source.probe = replace(source.probe, read=lambda _, source=source: read(source))
+            source.probe = replace(source.probe, read=partial(read, source))
         one = reading(first, *others)
         for _ in range(6):
             others_read.clear()
-            await asked(one)
+            await probed(one)
             await asyncio.sleep(30.0)
         assert all(len(source.reads) >= 3 for source in others)
 
@@ -164,7 +170,7 @@ def test_a_section_has_the_time_of_its_value() -> None:
         source = Source("version")
         one = reading(Source("health"), source, clock=lambda: now() + 7000.0)
         source.pause = 3.0
-        found = await asked(one)
+        found = await probed(one)
         assert found.version == Section(value=1, at=now() + 7000.0)
         assert found.at == found.asked_at == now() + 7000.0
 
@@ -175,17 +181,17 @@ def test_the_last_known_value_and_its_time_stay_when_a_probe_fails() -> None:
     async def check() -> None:
         health, version, more = Source("health"), Source("version"), Source("pods")
         one = reading(health, version, more)
-        first = await asked(one)
+        first = await probed(one)
         await asyncio.sleep(30.0)
         version.error = more.error = probe_error()
-        second = await asked(one)
+        second = await probed(one)
         assert second.failure is None
         assert second.version == replace(first.version, failure=Failure(reason=Reason.FORBIDDEN, message="no"))
         assert second.more["pods"].value == 1
         assert second.more["pods"].failure is not None
         assert second.health == Section(value=2, at=now())
         version.error = None
-        assert (await asked(one)).version == Section(value=2, at=now())
+        assert (await probed(one)).version == Section(value=2, at=now())
 
     run(check())
 
@@ -194,15 +200,15 @@ def test_a_failed_round_leaves_all_sections_as_they_were() -> None:
     async def check() -> None:
         health, version = Source("health"), Source("version")
         one = reading(health, version)
-        first = await asked(one)
+        first = await probed(one)
         health.error = round_error()
         await asyncio.sleep(30.0)
-        second = await asked(one)
+        second = await probed(one)
         assert second == replace(
             first, at=now(), asked_at=now(), failure=Failure(reason=Reason.TIMED_OUT, message="no")
         )
         health.error = None
-        assert (await asked(one)).failure is None
+        assert (await probed(one)).failure is None
 
     run(check())
 
@@ -211,7 +217,7 @@ def test_what_was_read_before_the_time_ended_counts() -> None:
     async def check() -> None:
         health, version, nodes = Source("health"), Source("version"), Source("nodes")
         version.error = round_error()
-        found = await asked(reading(health, version, nodes))
+        found = await probed(reading(health, version, nodes))
         assert found.failure is None
         assert found.health.value == 1
         assert found.version.failure == Failure(reason=Reason.TIMED_OUT, message="no")
@@ -225,10 +231,10 @@ def test_a_cluster_that_cuts_every_response_did_not_answer() -> None:
     async def check() -> None:
         health, version = Source("health"), Source("version")
         health.error, version.error = cut(), cut()
-        found = await asked(reading(health, version))
+        found = await probed(reading(health, version))
         assert failure_of(found).message == "cut"
         version.error = probe_error()
-        assert (await asked(reading(health, version))).failure is None
+        assert (await probed(reading(health, version))).failure is None
 
     run(check())
 
@@ -237,9 +243,9 @@ def test_a_cancelled_round_leaves_what_was_known() -> None:
     async def check() -> None:
         health, version = Source("health"), Source("version")
         one = reading(health, version)
-        first = await asked(one)
+        first = await probed(one)
         version.pause = 4.0
-        task = asyncio.create_task(asked(one))
+        task = asyncio.create_task(probed(one))
         await asyncio.sleep(1.0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -257,7 +263,7 @@ def test_a_credential_that_does_not_come_in_time_is_missing() -> None:
         access, health = Access(alpha=["one"]), Source("health")
         access.pauses["alpha"] = 1000.0
         begin = now()
-        failure = failure_of(await asked(reading(health, access=access)))
+        failure = failure_of(await probed(reading(health, access=access)))
         assert failure == Failure(reason=Reason.CREDENTIAL_MISSING, message="there is no credential within 12 s")
         assert now() - begin == SETTINGS.credential_deadline
         assert not health.reads
@@ -276,7 +282,7 @@ def test_the_time_for_a_credential_does_not_count_for_the_cluster() -> None:
             return 1
 
         health.probe = replace(health.probe, read=read)
-        assert (await asked(reading(health, access=access))).failure is None
+        assert (await probed(reading(health, access=access))).failure is None
         assert deadlines == [SETTINGS.deadline]
 
     run(check())
@@ -286,9 +292,9 @@ def test_without_a_credential_nothing_is_asked_and_nothing_is_told_of_the_former
     async def check() -> None:
         access, health = Access(alpha=["one"]), Source("health")
         one = reading(health, access=access)
-        assert (await asked(one)).credential is not None
+        assert (await probed(one)).credential is not None
         access.give("alpha")
-        found = await asked(one)
+        found = await probed(one)
         assert failure_of(found).reason is Reason.CREDENTIAL_MISSING
         assert found.credential is None
         assert len(health.reads) == 1
@@ -311,9 +317,7 @@ def test_a_refused_credential_leads_to_one_other(given: list[str], reads: int, r
                 raise round_error(Reason.UNAUTHORIZED)
             return 1
 
-        found = await asked(
-            reading(access=access, probes=[Probe(name="health", interval=0.0, read=read)])
-        )
+        found = await probed(reading(access=access, probes=[Probe(name="health", interval=0.0, read=read)]))
         assert used == [f"Bearer {each}" for each in given[:reads]]
         assert (found.failure and found.failure.reason) == reason
         assert [each.credential.authorization for each in access.rejected] == [f"Bearer {given[0]}"]
@@ -325,7 +329,7 @@ def test_a_credential_that_is_refused_in_the_middle_fails_the_round() -> None:
     async def check() -> None:
         health, version = Source("health"), Source("version")
         version.error = round_error(Reason.UNAUTHORIZED)
-        found = await asked(reading(health, version, access=Access(alpha=["one"])))
+        found = await probed(reading(health, version, access=Access(alpha=["one"])))
         assert failure_of(found).reason is Reason.UNAUTHORIZED
         assert found.health.value == 1
 
@@ -337,7 +341,7 @@ def test_a_cluster_without_an_endpoint_is_told() -> None:
         access = Access(alpha=["one"])
         one = reading(Source("health"), access=access)
         one.cluster = cluster(address="http://host")
-        assert failure_of(await asked(one)).reason is Reason.NO_ENDPOINT
+        assert failure_of(await probed(one)).reason is Reason.NO_ENDPOINT
         assert not access.asked
 
     run(check())
@@ -348,9 +352,9 @@ def test_an_endpoint_may_be_chosen_in_another_way() -> None:
         raise EndpointError("none here")
 
     async def check() -> None:
-        found = await asked(reading(Source("health"), endpoint=lambda _: Endpoint(url="https://inside:443")))
+        found = await probed(reading(Source("health"), endpoint=lambda _: Endpoint(url="https://inside:443")))
         assert found.endpoint == "https://inside:443"
-        assert failure_of(await asked(reading(Source("health"), endpoint=refuse))).message == "none here"
+        assert failure_of(await probed(reading(Source("health"), endpoint=refuse))).message == "none here"
 
     run(check())
 
@@ -372,7 +376,7 @@ def test_the_longest_pause_that_a_cluster_asks_for_counts() -> None:
     ("error", "useless"),
     [(None, False), (probe_error(), False), (probe_error(Reason.BAD_RESPONSE), True), (round_error(), True)],
 )
-def test_a_round_is_useless_if_the_health_could_not_be_read(error: Exception | None, useless: bool) -> None:
+def test_a_round_is_useless_if_the_health_could_not_be_read(error: Exception | None, *, useless: bool) -> None:
     async def check() -> None:
         health = Source("health")
         health.error = error
@@ -476,13 +480,12 @@ async def test_a_round_that_gets_no_answer_in_time_ends_its_connection(tmp_path:
 @with_members
 async def test_a_token_that_was_rotated_is_replaced_within_the_round(tmp_path: Path) -> None:
     async with observed(tmp_path) as (member, one):
-        access = Access()
+        access = access_to(member)
         access.give(member.name, "former", member.token)
-        one = subject(member.cluster(), access)
+        one.parts = replace(one.parts, access=access)
         assert (await asked(one)).failure is None
         assert [each.authorization for each in member.requests] == ["Bearer former", *[f"Bearer {member.token}"] * 4]
         assert (member.connection_count, len(access.rejected)) == (1, 1)
-        await one.disconnect()
 
 
 @with_members
