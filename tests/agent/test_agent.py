@@ -12,6 +12,10 @@ import pytest
 
 from clusterregistry.cli import exit_status
 from clusterregistry.client.credentials import Credential
+from clusterregistry.client.errors import ClientError
+from clusterregistry.client.rest import Call
+from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.client.sync import SyncClient
 from clusterregistry.controllers.controller import Controller, ControllerSettings
 from clusterregistry.controllers.observer.credentials import MemberCredential
 from clusterregistry.controllers.observer.observation import CredentialInfo
@@ -21,6 +25,7 @@ from tests.apiserver.api.clients import ADMIN_TOKEN
 from tests.apiserver.server.programs import Program
 from tests.registry.agents.tokens import CLUSTERS, cluster
 from tools import exchanges
+from tools.ports import free_port
 from tools.processes import wait_for
 from tools.simulator import Fault, Simulator
 
@@ -51,6 +56,23 @@ def test_an_agent_renews_its_observations(site: Site, capsys: Output) -> None:
     agent = site.agent(site.join(capsys, "edge", member), member)
     first = site.wait_for_status("edge", lambda status: bool(status.get("observedAt")), agent=agent)["observedAt"]
     site.wait_for_status("edge", lambda status: status["observedAt"] > first, agent=agent)
+
+
+def test_an_agent_serves_its_health_where_it_is_told_to(site: Site, capsys: Output) -> None:
+    member, port = site.simulator[7], free_port()
+    agent = site.agent(site.join(capsys, "edge", member), member, f"--secure-port={port}")
+    access = RestConfig(server=f"https://127.0.0.1:{port}", user_agent="test", insecure_skip_tls_verify=True)
+
+    def readiness() -> str:
+        try:
+            with SyncClient(access) as client:
+                return client.exchange(Call("GET", "/readyz")).body.decode()
+        except ClientError as error:
+            return str(error)
+
+    wait_for(lambda: readiness() == "ok", agent.log_end)
+    site.admin.delete(f"{CLUSTERS}/edge").expect(200)
+    wait_for(lambda: "there is no cluster edge" in readiness(), agent.log_end)
 
 
 def test_an_agent_ends_in_order(site: Site, capsys: Output) -> None:

@@ -6,7 +6,9 @@ import base64
 import json
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +28,7 @@ from tests.registry.agents.tokens import (
     new_token,
     with_token,
 )
+from tests.remote_servers import Authority, Received, RemoteServer, Reply, reply
 from tools.simulator import Simulator
 
 Output = pytest.CaptureFixture[str]
@@ -187,6 +190,29 @@ def test_a_registry_that_does_not_sign_is_told(simulator: Simulator, tmp_path: P
     said = capsys.readouterr().err
     assert "was not signed within 1 s" in said
     assert "--generate-admin" in said
+
+
+def test_a_server_that_is_no_registry_is_told(tmp_path: Path, capsys: Output, site: Site) -> None:
+    """Also one that names a cluster to leave the directory."""
+    authority = Authority(tmp_path)
+    answers: list[dict[str, Any]] = [
+        {},
+        {"status": {"userInfo": {"extra": {"clusterregistry.k8s.io/cluster-name": ["../../outside"]}}}},
+        {"status": {"userInfo": {"extra": {"clusterregistry.k8s.io/cluster-name": "edge"}}}},
+    ]
+    with RemoteServer(authority) as server:
+        words = ["join", f"--server={server.url}", f"--token=aaaaaa.{SECRET}", f"--ca-file={authority.file}"]
+        for answer in answers:
+            server.answer = always(answer)
+            assert site.run(*words, "--without-member") == exit_status.STARTUP
+            assert "What to do:" in capsys.readouterr().err
+        server.answer = lambda _: Reply(hang_up=True)
+        assert site.run(*words, "--without-member") == exit_status.STARTUP
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".crt", ".crt", ".key"]
+
+
+def always(document: dict[str, Any]) -> Callable[[Received], Reply]:
+    return lambda _: reply(document)
 
 
 def _decoded(text: str) -> bytes:

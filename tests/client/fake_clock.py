@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -23,16 +22,11 @@ class FakeClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def _run_once(self) -> None:
-        self._drop_cancelled()
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        # Those that were cancelled stay in the queue for a while: nothing waits for them.
+        due = [timer.when() for timer in self._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+        if not self._ready and due:  # type: ignore[attr-defined]
+            self.now = max(self.now, min(due))
         super()._run_once()  # type: ignore[misc]
-
-    def _drop_cancelled(self) -> None:
-        """A jump to a timer that was cancelled would leave the loop waiting for the next one by the real clock."""
-        while self._scheduled and self._scheduled[0].cancelled():  # type: ignore[attr-defined]
-            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -98,11 +98,11 @@ async def test_another_controller_takes_over_and_never_do_two_write(tmp_path: Pa
 
     writes = write_history.history(audit)
     counts = write_history.check_one_writer(writes)
-    assert len(counts) >= (KILLS or 3)
+    assert len(counts) > 1
     assert write_history.states(writes) == {name: ["Ready"] for name in statuses}
     assert sorted(each["reason"] for each in events) == ["ClusterReady"] * len(statuses)
+    _report(play.seconds, counts)
     if KILLS:
-        _report(play.seconds, counts)
         assert max(seconds for _, seconds in play.seconds) < TAKEOVER_SECONDS
 
 

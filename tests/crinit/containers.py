@@ -150,7 +150,9 @@ class Pod:
         return any(each["status"] == "True" for each in self.reported.get("conditions", []))
 
     def is_ready(self) -> bool:
-        """What the readiness probe says. Like the kubelet, it does not check certificates."""
+        """What the readiness probe says, if there is one. Like the kubelet, it does not check certificates."""
+        if "readinessProbe" not in self._container:
+            return self._process is not None and not self._process.has_ended
         probe = self._container["readinessProbe"]["httpGet"]
         assert probe["scheme"] == "HTTPS"
         url = f"https://{local(self.address)}:{self.ports()[probe['port']]}"

@@ -26,6 +26,7 @@ FOLLOWED = {
     "README.md": GUIDE_RELEASES,
     "docs/tutorial.md": (OLDEST, NEWEST),
     "docs/guides/access.md": (NEWEST,),
+    "docs/guides/agents.md": (NEWEST,),
     "docs/guides/backup.md": (NEWEST,),
     "docs/guides/groups.md": (NEWEST,),
     "docs/guides/credentials.md": (NEWEST,),
@@ -50,8 +51,10 @@ IN_A_CLUSTER = {"docs/guides/deploy.md"}
 
 NOT_RUN = {
     "docs/guides/access.md": {"takes a name of the machine"},
+    "docs/guides/agents.md": {"takes a member cluster"},
     "docs/guides/docker.md": {"takes a Docker daemon"},
     "docs/guides/security/aggregated.md": {"takes a host cluster"},
+    "docs/guides/status.md": {"takes member clusters"},
     "docs/guides/storage.md": {"takes an object that cannot be read", "takes the machines of an etcd"},
     "docs/guides/systemd.md": {"takes root and systemd"},
     "docs/start.md": {"takes a wheel and a package index"},

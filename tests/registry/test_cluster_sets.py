@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.api.clusterregistry.v1beta1.cluster_set import MOST_NAMES
-from clusterregistry.apimachinery.meta.selectors import MAX_REQUIREMENTS
+from clusterregistry.api.clusterregistry.v1beta1.cluster_set import MOST_CONDITIONS, MOST_NAMES, MOST_VALUES
 from tests.apiserver.api.clients import Client, causes, empty
 from tests.apiserver.api.in_process import InProcessClient
 from tests.apiserver.api.objects import APPLY_PATCH, CLUSTERS, TABLE, cluster, names
@@ -117,8 +116,12 @@ WRONG: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
         [("spec.clusters", "FieldValueTooMany")],
     ),
     "too many conditions": (
-        {"selector": {"matchLabels": {f"l{number}": "" for number in range(MAX_REQUIREMENTS + 1)}}},
+        {"selector": {"matchLabels": {f"l{number}": "" for number in range(MOST_CONDITIONS + 1)}}},
         [("spec.selector", "FieldValueTooMany")],
+    ),
+    "too many values": (
+        {"selector": {"matchExpressions": [expression("In", values=["x"] * (MOST_VALUES + 1))]}},
+        [("spec.selector.matchExpressions", "FieldValueTooMany")],
     ),
     "types": (
         {"selector": {"matchLabels": [], "matchExpressions": {}}, "clusters": {}},
@@ -156,9 +159,11 @@ def test_a_set_that_is_wrong_is_refused_with_the_path(client: Client, wrong: str
 
 
 def test_as_many_names_and_conditions_as_there_may_be(client: Client) -> None:
-    labels = {f"l{number}": "" for number in range(MAX_REQUIREMENTS)}
+    labels = {f"l{number}": "" for number in range(MOST_CONDITIONS - 1)}
+    values = [f"v{number}" for number in range(MOST_VALUES)]
+    selector = {"matchLabels": labels, "matchExpressions": [expression("In", values=values)]}
     clusters = [f"c-{number}" for number in range(MOST_NAMES)]
-    client.post(SETS, cluster_set(selector={"matchLabels": labels}, clusters=clusters)).expect(201)
+    client.post(SETS, cluster_set(selector=selector, clusters=clusters)).expect(201)
     message = counted(client, "prod", clusters=0, found="False")["status"]["conditions"][0]["message"]
     assert message.endswith("c-0, c-1, c-10, c-100, c-101, c-102, c-103, c-104, c-105, c-106 and 990 more.")
 

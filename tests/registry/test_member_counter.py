@@ -28,7 +28,14 @@ from clusterregistry.apiserver.storage.interface import Event, Storage
 from clusterregistry.apiserver.storage.object_bytes import decoded, presented
 from clusterregistry.registry.cluster import cluster_resource
 from clusterregistry.registry.clusterset import cluster_set_resource
-from clusterregistry.registry.clusterset.member_counter import INTERVAL, MANAGER, MemberCounter, with_status
+from clusterregistry.registry.clusterset.member_counter import (
+    INTERVAL,
+    MANAGER,
+    OTHERS_LATER,
+    SETTLE_SECONDS,
+    MemberCounter,
+    with_status,
+)
 from clusterregistry.registry.clusterset.membership import CLUSTER_SETS
 from tests.apiserver.api.objects import cluster
 from tests.apiserver.storage.engines import SHARED, SOLE_WRITERS, Engine, SharedEngine, settled
@@ -57,25 +64,23 @@ class Replica:
     def __init__(self, storage: Storage, clusters: Store, sets: Store, index: GroupIndex) -> None:
         self.storage, self.clusters, self.sets, self.index = storage, clusters, sets, index
         self.clock = FakeClock()
+        self.edit_cluster, self.edit_set = _writer(clusters), _writer(sets)
+        self.count_set = _writer(sets, "status")
         self.begin()
 
     def begin(self) -> None:
         """Begins as a new process does."""
-        self.counter = MemberCounter(self.writer(self.sets, "status"), self.index, clock=self.clock, pace=UNPACED)
+        self.counter = MemberCounter(self.count_set, self.index, clock=self.clock, pace=UNPACED)
         self.counter._add_all()
 
-    def writer(self, store: Store, subresource: str = "") -> ServerWriter:
-        managers = field_managers(store.resource, store.resource.stored_as, now=times.present)
-        return ServerWriter(store=store, field_manager=managers[subresource], subresource=subresource)
-
     async def add_cluster(self, name: str, **labels: str) -> None:
-        await self.writer(self.clusters).create(cluster(name, labels=labels), manager="editor")
+        await self.edit_cluster.create(cluster(name, labels=labels), manager="editor")
 
     async def label(self, name: str, **labels: str) -> None:
         def change(obj: dict[str, Any]) -> dict[str, Any]:
             return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
 
-        await self.writer(self.clusters).change(name, change, manager="editor")
+        await self.edit_cluster.change(name, change, manager="editor")
 
     async def remove(self, name: str) -> None:
         await self.clusters.delete(name, DeleteOptions())
@@ -85,10 +90,10 @@ class Replica:
         if selector is not None:
             spec["selector"] = {"matchLabels": dict(selector)}
         obj = {"apiVersion": "clusterregistry.k8s.io/v1beta1", "kind": "ClusterSet", "metadata": {"name": name}}
-        await self.writer(self.sets).create({**obj, "spec": spec}, manager="editor")
+        await self.edit_set.create({**obj, "spec": spec}, manager="editor")
 
     async def redefine(self, name: str, **spec: Any) -> None:
-        await self.writer(self.sets).change(name, lambda obj: {**obj, "spec": spec}, manager="editor")
+        await self.edit_set.change(name, lambda obj: {**obj, "spec": spec}, manager="editor")
 
     async def count(self) -> None:
         """Counts all that has changed by now."""
@@ -116,6 +121,11 @@ class Replica:
     async def counts(self) -> dict[str, int]:
         page = await self.sets.storage.list(self.sets.prefix)
         return {self.sets.key_in(kv): decoded(kv).get("status", {}).get("clusters") for kv in page.items}
+
+
+def _writer(store: Store, subresource: str = "") -> ServerWriter:
+    managers = field_managers(store.resource, store.resource.stored_as, now=times.present)
+    return ServerWriter(store=store, field_manager=managers[subresource], subresource=subresource)
 
 
 async def replica(storage: Storage, stack: AsyncExitStack) -> Replica:
@@ -257,6 +267,28 @@ async def test_one_that_runs_pauses_between_two_looks(one: Replica) -> None:
     task.cancel()
     looks = len(one.clock.slept) // 2
     assert one.clock.now() >= (looks - 1) * INTERVAL
+
+
+class NotFirst:
+    """The pace of a replica beside one that writes first."""
+
+    def before_work(self) -> float:
+        return 0.0
+
+    def when_overtaken(self) -> float:
+        return 0.5
+
+
+async def test_a_replica_beside_the_one_that_writes_first_is_later(one: Replica) -> None:
+    await one.add_set("prod", {})
+    await settled(one.storage)
+    one.counter.close()
+    one.counter = MemberCounter(one.count_set, one.index, clock=one.clock, pace=NotFirst())
+    task = asyncio.create_task(one.counter.run())
+    async with asyncio.timeout(PATIENCE):
+        await one.until_counts({"prod": 0})
+    task.cancel()
+    assert one.clock.slept[0] == SETTLE_SECONDS + OTHERS_LATER + 0.5
 
 
 async def test_a_set_that_is_deleted_meanwhile_is_forgotten(one: Replica) -> None:

@@ -22,12 +22,13 @@ from clusterregistry.cli import exit_status
 from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem
-from clusterregistry.cli.options.value_types import DURATION, FILE, TEXT
+from clusterregistry.cli.options.value_types import ADDRESS, DURATION, FILE, INTEGER, TEXT
 from clusterregistry.cli.subcommand import Given, Subcommand
 from clusterregistry.client import kubeconfig, rest_config
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.rest import Client
 from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.controllers.health_server import serve_health
 
 _LEAST_INTERVAL = 1.0
 
@@ -60,20 +61,24 @@ class AgentOptions(GeneralOptions):
         help="Between two observations: the same as --cluster-status-interval of the registry, which takes a status "
         "for stale after three of them.",
     )
+    bind_address: str = option(
+        "127.0.0.1", kind=ADDRESS, help="Where /livez and /readyz are served, over HTTPS, if --secure-port is given."
+    )
+    secure_port: int = option(0, kind=INTEGER, help="The port of that server; 0 for none.")
     certificate_duration: float = option(
         DAYS * 86400.0, kind=DURATION, help="The validity to ask for when the certificate is renewed: 90 days at most."
     )
 
 
 def _run(given: Given[AgentOptions]) -> int:
-    options = given.options
-    if options.kubeconfig is None:
+    options, kubeconfig_file = given.options, given.options.kubeconfig
+    if kubeconfig_file is None:
         raise OptionsError([Problem("--kubeconfig", "is needed: `clusterregistry join` makes it")])
     _check(options)
     member_config, source = _member(given)
     try:
-        held = KubeconfigIdentity(options.kubeconfig)
-        registry = identity.load(options.kubeconfig, user_agent=USER_AGENT)
+        held = KubeconfigIdentity(kubeconfig_file)
+        registry = identity.load(kubeconfig_file, user_agent=USER_AGENT)
         member = OwnMember(member_config, source=source)
     except ConfigError as error:
         raise OperatorError(str(error), remedy="make the kubeconfig with `clusterregistry join`") from None
@@ -85,12 +90,14 @@ def _run(given: Given[AgentOptions]) -> int:
 
     async def work() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            place: Place = FilePlace(options.kubeconfig) if options.kubeconfig else FilePlace(Path())
+            place: Place = FilePlace(kubeconfig_file)
             if options.kubeconfig_secret:
                 namespace, _, name = options.kubeconfig_secret.partition("/")
                 client = await stack.enter_async_context(Client(member_config))
                 place = SecretPlace(member=client, namespace=namespace, name=name, key=SECRET_KEY)
             agent = Agent(settings, registry=registry, identity=held, member=member, place=place)
+            health = serve_health(agent.paths(), address=options.bind_address, port=options.secure_port)
+            await stack.enter_async_context(health)
             await _until_signal(agent)
 
     asyncio.run(work())
@@ -158,7 +165,7 @@ async def _until_signal(agent: Agent) -> None:
 
 AGENT: Subcommand[AgentOptions] = Subcommand(
     help="Observes the cluster that it runs beside, writes its status into a registry, and renews its own certificate. "
-    "It only connects to others: nothing listens.\n\nUsage:\n  PROGRAM agent --kubeconfig=FILE "
+    "It only connects to others: without --secure-port nothing listens.\n\nUsage:\n  PROGRAM agent --kubeconfig=FILE "
     "[--member-kubeconfig=FILE] [flags]\n",
     options=OptionSet(shape=AgentOptions, program="clusterregistry"),
     run=_run,

@@ -13,6 +13,7 @@ from typing import Any
 from clusterregistry.api.clusterregistry.agents import AGENTS_GROUP, agent_user, request_prefix
 from clusterregistry.apimachinery.meta.base64_text import content_of
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.client.errors import printable
 from clusterregistry.client.rest import Client, GroupVersionResource, Object, ResourceClient
 
 DAYS = 30
@@ -66,8 +67,9 @@ async def _signed(requests: ResourceClient, name: str) -> bytes:
         status = (await requests.get(name)).get("status") or {}
         refused = next((each for each in _conditions(status) if each.get("type") in ("Denied", "Failed")), None)
         if refused is not None:
+            why = printable(str(refused.get("message") or refused.get("reason")))
             raise OperatorError(
-                f"the certificate request {name} was refused: {refused.get('message') or refused.get('reason')}",
+                f"the certificate request {name} was refused: {why}",
                 remedy="ask the registry's administrator why, and join again",
             )
         if pem := content_of(status.get("certificate") or ""):

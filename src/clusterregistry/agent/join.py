@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from clusterregistry.agent import identity
 from clusterregistry.agent.certificate import request_certificate
 from clusterregistry.api.clusterregistry import GROUP
-from clusterregistry.api.clusterregistry.agents import AGENT, CLUSTER_EXTRA, OBSERVER
+from clusterregistry.api.clusterregistry.agents import AGENT, CLUSTER_EXTRA, OBSERVER, has_agent
+from clusterregistry.apimachinery.meta.names import name_errors
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import errors
-from clusterregistry.client.rest import Call, Client, GroupVersionResource, Object, WriteOptions
+from clusterregistry.client.rest import Call, Client, GroupVersionResource, Object, WriteOptions, metadata
 from clusterregistry.client.rest_config import Pem, RestConfig
 
 CLUSTERS = GroupVersionResource(GROUP, "v1beta1", "clusters")
@@ -27,6 +28,9 @@ _MANAGER = "clusterregistry-join"
 _NEW_TOKEN = "make a new token: clusterregistry join-token create CLUSTER"  # noqa: S105 - a remedy
 _REPLICA_PAUSES = (1.0, 2.0)
 """Seconds for which another replica may not know a token yet that was made a moment ago."""
+
+_MOST_BYTES = 4 << 20
+"""Of a response: a cluster with all its fields takes a part of it."""
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -69,6 +73,7 @@ async def join(request: JoinRequest, *, say: Say) -> Joined:
         user_agent=request.user_agent,
         certificate_authority=Pem(data=request.authorities),
         token=request.token,
+        max_response_bytes=_MOST_BYTES,
     )
     async with Client(config) as client:
         try:
@@ -92,10 +97,10 @@ async def _joined(client: Client, request: JoinRequest, *, say: Say) -> Joined:
     say("certificate: issued")
     return Joined(
         name=name,
-        uid=cluster["metadata"]["uid"],
+        uid=str(metadata(cluster).get("uid", "")),
         created=created,
         kubeconfig=identity.render(server=request.server, authorities=request.authorities, identity=made),
-        notes=tuple(_notes(cluster, request.cluster_id)),
+        notes=tuple(_notes(cluster, name, request.cluster_id)),
     )
 
 
@@ -108,6 +113,8 @@ async def _cluster_name(client: Client, wanted: str) -> str:
     names = extra.get(CLUSTER_EXTRA)
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         raise OperatorError("the token is no bootstrap token of a cluster registry", remedy=_NEW_TOKEN)
+    if name_errors(names[0]):  # it names a directory, too
+        raise OperatorError("the registry names a cluster that cannot be one", remedy="is --server a cluster registry?")
     if wanted not in ("", names[0]):
         raise OperatorError(
             f"the token is for cluster {names[0]}, not for {wanted}",
@@ -151,9 +158,9 @@ async def _cluster(client: Client, name: str, cluster_id: str) -> tuple[Object, 
     return found, False
 
 
-def _notes(cluster: Object, cluster_id: str) -> list[str]:
-    name, notes = cluster["metadata"]["name"], []
-    if (cluster["metadata"].get("annotations") or {}).get(OBSERVER) != AGENT:
+def _notes(cluster: Object, name: str, cluster_id: str) -> list[str]:
+    notes = []
+    if not has_agent(cluster):
         command = f"kubectl annotate cluster {name} {OBSERVER}={AGENT}"
         notes.append(f"a controller may observe {name}, too: {command} leaves it to the agent")
     if not (cluster.get("spec") or {}).get("clusterID"):

@@ -1,7 +1,7 @@
 """The agent: the observer over its own member, the writer of its status, and the renewal of its certificate.
 
-It connects to the registry and to the member, and listens nowhere. While one of them is away it tries again; what was
-observed meanwhile is written when the registry is back.
+It connects to the registry and to the member, and listens nowhere unless it is told to serve its health. While one of
+them is away it tries again; what was observed meanwhile is written when the registry is back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from clusterregistry.agent.identity import KubeconfigIdentity
@@ -23,6 +24,7 @@ from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.transport import TransportParts
 from clusterregistry.controllers.cluster_client import ClusterClient
 from clusterregistry.controllers.event_recorder import EventRecorder
+from clusterregistry.controllers.health_server import Answer, Paths
 from clusterregistry.controllers.observer.observation import Observation
 from clusterregistry.controllers.observer.observer import Observer
 from clusterregistry.controllers.observer.settings import ObserverSettings
@@ -114,6 +116,22 @@ class Agent:
         finally:
             await self._observer.close()
             await self._client.close()
+
+    def paths(self) -> Paths:
+        """What the health server answers, where there is one."""
+        alive = Answer(b"ok")
+        return {"/livez": lambda: alive, "/healthz": lambda: alive, "/readyz": self._readiness}
+
+    def _readiness(self) -> Answer:
+        """Ready is an agent that knows its cluster, and whose writes are taken."""
+        problem = self._writer.problem or str(self._informer.last_error or "")
+        if not self._informer.has_synced or problem:
+            why = problem or "the registry was not reached yet"
+            return Answer(f"not ready: {why}\n".encode("utf-8", "replace"), HTTPStatus.SERVICE_UNAVAILABLE)
+        if self._informer.store.get(self._settings.cluster) is None:
+            why = f"there is no cluster {self._settings.cluster} in the registry"
+            return Answer(f"not ready: {why}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(b"ok")
 
     def _put(self, cluster: Mapping[str, Any]) -> None:
         if self._observer.last(self._settings.cluster) is None:

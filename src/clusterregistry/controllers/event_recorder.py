@@ -1,8 +1,8 @@
 """Events about clusters, of ``events.k8s.io/v1``: one for what happens, and a series when it happens again.
 
 An event that is like one of the last minutes, of the same cluster and reason, adds to the series of that one instead: a
-cluster that goes up and down has one event for each of its states. Each cluster has a rate of its own, and what is
-beyond it is counted by the next write of the series. Events are lost rather than waited for: the status is what counts.
+cluster that goes up and down has one event for each of its states. Each series has a rate of its own, and what is
+beyond it is counted by its next write. Events are lost rather than waited for: the status is what counts.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ NORMAL, WARNING = "Normal", "Warning"
 
 SERIES_SECONDS = 360.0
 """Within which an event continues a series, as in Kubernetes."""
-BURST, REFILL_SECONDS = 10, 60.0
-"""Writes about one cluster at once, and the seconds after which it may have another one."""
+BURST, REFILL_SECONDS = 5, 60.0
+"""Writes about one cluster for one reason at once, and the seconds after which there may be another one."""
 MAX_WAITING = 10_000
 MAX_REMEMBERED = 20_000
 """Series and clusters in memory: more than a fleet has."""
@@ -66,7 +66,7 @@ class _Series:
 
 @dataclass(slots=True)
 class _Allowance:
-    """How many events about one cluster may be written: some at once, then one after each pause."""
+    """How many writes about one cluster and reason there may be: some at once, then one after each pause."""
 
     left: float
     last: float
@@ -95,7 +95,7 @@ class EventRecorder:
         self._events = client.resource(EVENTS, namespace=NAMESPACE)
         self._controller, self._instance, self._clock = controller, instance[:_MAX_INSTANCE], clock
         self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
-        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+        self._allowances: OrderedDict[tuple[str, str, str], _Allowance] = OrderedDict()
         self._waiting: deque[tuple[Mapping[str, Any], Happening]] = deque()
         self._wake = asyncio.Event()
         self._logged_at = -_LOG_PAUSE
@@ -121,7 +121,7 @@ class EventRecorder:
     async def _write(self, regarding: Mapping[str, Any], happening: Happening) -> None:
         key = (str(regarding.get("uid")), happening.type, happening.reason)
         series = self._continued(key)
-        if not self._may_write(key[0]):
+        if not self._may_write(key):
             self.results["held"] += 1
             return
         try:
@@ -141,10 +141,10 @@ class EventRecorder:
         self._series.move_to_end(key)
         return series
 
-    def _may_write(self, uid: str) -> bool:
-        now, allowance = self._clock(), self._allowances.get(uid)
+    def _may_write(self, key: tuple[str, str, str]) -> bool:
+        now, allowance = self._clock(), self._allowances.get(key)
         if allowance is None:
-            allowance = self._allowances[uid] = _Allowance(BURST, now)
+            allowance = self._allowances[key] = _Allowance(BURST, now)
             if len(self._allowances) > MAX_REMEMBERED:
                 self._allowances.popitem(last=False)
         return allowance.take(now)

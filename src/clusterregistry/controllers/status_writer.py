@@ -207,7 +207,7 @@ class StatusWriter:
         return self._wait_for_registry(error)
 
     async def _read_again(self, name: str, entry: _Entry) -> float | None:
-        """Another client was faster: the status is made anew from what it has written."""
+        """Another client was faster: the status is made again, from what it has written."""
         self.counts.results["conflict"] += 1
         try:
             entry.latest = await self._clusters.get(name)

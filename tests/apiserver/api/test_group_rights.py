@@ -9,7 +9,7 @@ import pytest
 
 from tests.apiserver.api.clients import NOBODY, Client, empty
 from tests.apiserver.api.group_objects import MEMBERS, SETS, TEAM, cluster_set, give, on_sets, team_set
-from tests.apiserver.api.objects import APPLY_PATCH, CLUSTERS, GROUP_VERSION, cluster, names, path_of
+from tests.apiserver.api.objects import APPLY_PATCH, BASE, CLUSTERS, GROUP_VERSION, cluster, names, path_of
 from tests.apiserver.api.rbac_objects import rule
 
 RED, BLUE = {TEAM: "red"}, {TEAM: "blue"}
@@ -239,6 +239,12 @@ def test_deletecollection_deletes_the_members_on_which_the_user_has_it(fleet: Cl
     assert names(fleet.get(CLUSTERS).expect(200)) == ["b1", "n1"]
 
 
+def test_sets_give_nothing_in_a_namespace(fleet: Client) -> None:
+    give(fleet, "nobody", on_sets("get", "list"))
+    for path in ("clusters", "clusters/r1"):
+        fleet.get(f"{BASE}/namespaces/default/{path}", headers=NOBODY).refused(403, "Forbidden")
+
+
 def review(client: Client, verb: str, name: str = "", **more: str) -> dict[str, Any]:
     attributes = {"verb": verb, "group": "clusterregistry.k8s.io", "resource": "clusters", "name": name, **more}
     body = {
@@ -262,7 +268,7 @@ def test_reviews_tell_what_a_request_would_get(fleet: Client) -> None:
     assert not review(fleet, "delete", "r1")["allowed"]
     assert review(fleet, "list", "r1")["allowed"]
     assert review(fleet, "get", "r1", subresource="status") == {"allowed": False}
-    assert review(fleet, "get", "r1", namespace="default") == {"allowed": False}
+    assert review(fleet, "get", "r1", namespace="default")["allowed"]  # as kubectl asks
     for verb in ("list", "watch", "create"):
         assert review(fleet, verb) == {
             "allowed": False,

@@ -45,7 +45,7 @@ class Decides:
     def note(self, spec: dict[str, Any]) -> Asked:
         attributes = spec.get("resourceAttributes", {})
         wanted = ("verb", "resource", "subresource", "name")
-        asked: Asked = tuple(attributes.get(each, "") for each in wanted)  # type: ignore[assignment]
+        asked: Asked = tuple(attributes.get(each, "") for each in wanted)
         self.asked.append(asked)
         return asked
 

@@ -68,6 +68,12 @@ async def test_one_group_that_gives_the_right_is_enough(*, later: bool) -> None:
     assert await resolved(decide(asking(JOE, "get", name="a"))) == NO_OPINION
 
 
+def test_a_namespace_is_ignored() -> None:
+    recorded = Recorded()
+    rights(recorded, Groups(red="a")).authorize(one(namespace="n"))
+    assert (recorded.last.name, recorded.last.namespace) == ("red", "")
+
+
 def test_an_allowed_request_needs_no_reason() -> None:
     decision = rights(Answers(red=ALLOW), Groups(red="a")).authorize(one())
     assert decision == Decision(Verdict.ALLOW, 'group rights by sets "red"')
@@ -123,7 +129,7 @@ async def test_other_servers_are_not_asked_about_too_many_groups(monkeypatch: py
     assert (await resolved(rights(Answers(otherwise=ALLOW), groups).authorize(one()))).allowed
 
 
-@pytest.mark.parametrize("attributes", [one(name=""), one("create"), one(namespace="n")])
+@pytest.mark.parametrize("attributes", [one(name=""), one("create"), one("create", namespace="n")])
 def test_there_is_no_opinion_without_an_object(attributes: Attributes) -> None:
     assert rights(by_role(on("delete")), Groups(red="a")).authorize(attributes) == NO_OPINION
 
@@ -135,7 +141,7 @@ def test_the_reason_says_on_which_objects_there_is_one() -> None:
     assert found.authorize(one("list", "")) == Decision(Verdict.NO_OPINION, f"allowed on members of sets {shown} only")
     creating = Decision(Verdict.NO_OPINION, 'allowed on members of sets "g0", "g1" only')
     assert found.authorize(one("create", "")) == creating
-    assert found.authorize(one("create", "", namespace="n")) == NO_OPINION
+    assert found.authorize(one("create", "", namespace="n")) == creating
     assert rights(Answers(otherwise=ALLOW), groups).authorize(one("list", "")) == NO_OPINION
 
 

@@ -426,3 +426,41 @@ async def test_the_broadcaster_counts_its_watchers(hub: Broadcaster) -> None:
 async def test_closing_ends_the_subscription(hub: Broadcaster, storage: FakeStorage) -> None:
     hub.close()
     assert storage.sink is None
+
+
+async def test_a_watch_of_one_name_is_offered_the_events_of_that_name(storage: FakeStorage, hub: Broadcaster) -> None:
+    def watch(fields: str, labels: str = "") -> FrameWatcher:
+        return hub.join(options(labels, fields), representation="plain", encode=encode, on_overflow=lambda: None)
+
+    a, b, also = watch("metadata.name=a"), watch("metadata.name=b"), watch("metadata.name=a", "x=1")
+    other, both = watch("metadata.name!=a"), watch("")
+    storage.commit(event(None, kv("a", 1001), 1001), event(None, kv("b", 1002, x="1"), 1002))
+    storage.commit(event(kv("a", 1001), kv("a", 1003, x="1"), 1003))
+    assert await taken(a) == "ADDED a@1001;MODIFIED a@1003;"
+    assert await taken(b) == "ADDED b@1002;"
+    assert await taken(also) == "ADDED a@1003;"
+    assert await taken(other) == "ADDED b@1002;"
+    assert await taken(both) == "ADDED a@1001;ADDED b@1002;MODIFIED a@1003;"
+    for each in (a, also, other):
+        hub.leave(each)
+    storage.commit(event(kv("a", 1003), None, 1004), event(kv("b", 1002), None, 1005))
+    assert await taken(b) == "DELETED b@1005;"
+    assert await taken(both) == "DELETED a@1004;DELETED b@1005;"
+    assert await taken(watch("metadata.name=a")) == ""
+
+
+async def test_events_cost_no_more_with_a_watch_of_each_object(storage: FakeStorage, hub: Broadcaster) -> None:
+    asked: list[str] = []
+
+    class Counting(ListOptions):
+        def selects(self, found: KeyValue) -> bool:
+            asked.append(found.key)
+            return super().selects(found)
+
+    for number in range(100):
+        selector = parse_field_selector(f"metadata.name=n{number}")
+        counting = Counting(labels=parse_label_selector(""), fields=selector)
+        hub.join(counting, representation="plain", encode=encode, on_overflow=lambda: None)
+    storage.commit(event(None, kv("n7", 1001), 1001))
+    await delivered()
+    assert asked == [f"{PREFIX}n7"]

@@ -203,7 +203,21 @@ async def test_an_earlier_state_of_an_object_is_evaluated_by_its_own_labels() ->
     earlier = harbour.memory.values[harbour.boats.prefix + "a"]
     harbour.boat("a", {"x": "2"})
     now = harbour.memory.values[harbour.boats.prefix + "a"]
-    assert (index.groups_of_object(earlier), index.groups_of_object(now)) == (frozenset({"north"}), frozenset())
+    for _ in range(2):
+        assert (index.groups_of_object(earlier), index.groups_of_object(now)) == (frozenset({"north"}), frozenset())
+    # By the definitions of now, though it was evaluated before.
+    harbour.convoy("north", "x=2")
+    assert (index.groups_of_object(earlier), index.groups_of_object(now)) == (frozenset(), frozenset({"north"}))
+
+
+async def test_the_groups_that_name_an_object_are_known_whether_it_exists_or_not() -> None:
+    harbour = Harbour()
+    harbour.convoy("north", "x", names=["a", "b"])
+    harbour.convoy("south", "!x", names=["b"])
+    harbour.boat("a", {"x": "1"})
+    index = await harbour.index()
+    both = frozenset({"north", "south"})
+    assert [index.naming(name) for name in "abc"] == [frozenset({"north"}), both, frozenset()]
 
 
 async def test_equal_groups_of_objects_are_one_instance() -> None:

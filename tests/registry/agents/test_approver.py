@@ -11,18 +11,12 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.apimachinery.schema.structural import Structural
 from clusterregistry.apiserver.endpoints.request_scope import field_managers
 from clusterregistry.apiserver.registry.certificates.resource import certificate_signing_request_resource
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.rbac.bootstrap import ServerWriter
-from clusterregistry.apiserver.registry.resource import Resource
-from clusterregistry.apiserver.registry.storage_codec import StorageCodec
 from clusterregistry.apiserver.registry.store import Store
-from clusterregistry.apiserver.storage import interface
-from clusterregistry.apiserver.storage.cacher import Cacher
-from clusterregistry.apiserver.storage.interface import Storage
-from clusterregistry.apiserver.storage.object_bytes import decoded, presented
+from clusterregistry.apiserver.storage.object_bytes import decoded
 from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
 from clusterregistry.registry.agents.approver import AgentApprover
 from clusterregistry.registry.agents.identity import Identities
@@ -31,9 +25,9 @@ from clusterregistry.registry.bootstraptoken.cleaner import KEPT, TokenCleaner
 from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens
 from clusterregistry.registry.cluster import cluster_resource
 from tests.apiserver.api.objects import cluster
+from tests.registry.agents.stores import NOW, create, open_store
 from tests.registry.agents.tokens import AGENTS, agent_request, token
 
-NOW = "2026-01-02T03:04:05Z"
 BOOTSTRAPPERS = ["system:bootstrappers", "system:bootstrappers:clusterregistry"]
 AGENT = {"username": "system:clusterregistry:agent:edge", "groups": [AGENTS, "system:authenticated"]}
 MEMBER = {"username": "system:bootstrap:aaaaaa", "groups": [*BOOTSTRAPPERS, "system:authenticated"]}
@@ -66,7 +60,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
         storage = await SQLiteStorage.open(tmp_path / "registry.db")
         stack.push_async_callback(storage.close)
         kinds = (certificate_signing_request_resource(), cluster_resource("off"), bootstrap_token_resource())
-        requests, clusters, tokens = [await _store(each, storage, stack) for each in kinds]
+        requests, clusters, tokens = [await open_store(each, storage, stack) for each in kinds]
         managers = field_managers(requests.resource, requests.resource.stored_as, now=lambda: NOW)
         writer = ServerWriter(store=requests, field_manager=managers["approval"], subresource="approval")
         clock = Clock()
@@ -74,21 +68,9 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
         approver = AgentApprover(writer, clusters=clusters, identities=identities)
         stack.callback(approver.close)
         made = Stores(requests=requests, clusters=clusters, tokens=tokens, approver=approver, clock=clock)
-        await _create(clusters, cluster("edge"))
-        await _create(tokens, token("aaaaaa", "edge"))
+        await create(clusters, cluster("edge"))
+        await create(tokens, token("aaaaaa", "edge"))
         yield made
-
-
-async def _store(resource: Resource, storage: Storage, stack: AsyncExitStack) -> Store:
-    codec = StorageCodec(resource, Structural(resource.stored_as.schema))
-    prefix = interface.prefix_of(resource.group, resource.plural)
-    cacher = await Cacher.open(storage, prefix, present=codec.decode, present_own=presented)
-    stack.push_async_callback(cacher.close)
-    return Store(resource, cacher, now=lambda: NOW, corrupt=cacher.corrupt)
-
-
-async def _create(store: Store, obj: dict[str, Any]) -> None:
-    await store.create(obj, dry_run=False, warn=lambda _: None)
 
 
 async def asked(stores: Stores, request: dict[str, Any], user: dict[str, Any]) -> list[dict[str, Any]]:

@@ -101,7 +101,14 @@ def _resource(  # noqa: PLR0913 - all but three by keyword
         for media, patch in ((MERGE_PATCH, labels), (JSON_PATCH, []), (APPLY_PATCH, body(name))):
             manager = "&fieldManager=matrix&force=true" if media == APPLY_PATCH else ""
             target = f"{one}?{_DRY}{manager}"
-            yield Call(method="PATCH", target=target, action=action("patch", name), body=patch, content_type=media)
+            yield Call(
+                method="PATCH",
+                target=target,
+                action=action("patch", name),
+                body=patch,
+                content_type=media,
+                enters=("moved",) if plural == "clusters" and patch is labels else (),
+            )
     yield Call(method="HEAD", target=f"{all_of}/a", action=action("get", "a"), allowed=405 if native else 200)
     yield Call(method="GET", target=f"{all_of}/zz", action=action("get", "zz"), allowed=404)
     yield Call(method="GET", target=all_of, action=action("list"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,17 @@ Rule = dict[str, Any]
 CLUSTERS_GROUP = "clusterregistry.k8s.io"
 RBAC_GROUP = "rbac.authorization.k8s.io"
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+
+
+SETS: Mapping[str, frozenset[str]] = {
+    "a": frozenset({"b"}),
+    "s": frozenset({"a", "zz", "new"}),
+    "moved": frozenset(),
+}
+"""The sets of clusters, with the clusters that they name. Those of ``moved`` have a label that merge patches set."""
+
+CLUSTER_NAMES = frozenset({"a", "b"})
+"""The clusters that exist."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +214,8 @@ class Call:
     """Verbs that are needed besides."""
     body: Any = None
     content_type: str = "application/json"
+    enters: tuple[str, ...] = ()
+    """The sets that the object would enter."""
     is_slow: bool = False
     """Whether the answer takes long: then it is sent once for each user who may."""
 
@@ -232,7 +245,81 @@ def expected(login: Login, call: Call, setup: Setup) -> Expected:
         if not all(may(user, need, setup) for need in login.needs):
             return Expected(403)
         user = login.impersonates
-    if may(user, call.action, setup):
-        return Expected(call.allowed if all(may(user, call.action.but(verb), setup) for verb in call.also) else 403)
-    names = visible(user, call.action, setup)
-    return Expected(call.allowed, frozenset(names)) if names else Expected(403)
+    action, mine = call.action, sets_of(call)
+    if may(user, action, setup):
+        also = (may(user, action.but(verb), setup) or with_verb(user, verb, setup, mine) for verb in call.also)
+        return Expected(call.allowed if all(also) and _may_enter(user, call, setup) else 403)
+    names = visible(user, action, setup)
+    if action.verb in ("list", "watch"):
+        shown = set[str]() if _is_elsewhere(action) else with_verb(user, action.verb, setup, SETS)
+        members = {name for each in shown for name in SETS[each]}
+        return Expected(call.allowed, frozenset(names | members)) if names or shown else Expected(403)
+    return Expected(call.allowed if _may_by_sets(user, call, setup, mine) else 403)
+
+
+# Rights on sets of clusters
+
+
+def with_verb(user: Identity, verb: str, setup: Setup, among: Iterable[str], subresource: str = "") -> set[str]:
+    """The sets on whose members the user has a verb."""
+    resource = "clusters" + (f"-{subresource}" if subresource else "")
+    asked = Action(verb=verb, group=CLUSTERS_GROUP, resource="clustersets", subresource=resource)
+    return {name for name in among if may(user, Action(**{**asked.__dict__, "name": name}), setup)}
+
+
+def sets_of(call: Call) -> list[str]:
+    """The sets of the object that a request is for, or that its body would make."""
+    action = call.action
+    if _is_elsewhere(action):
+        return []
+    name = call.body["metadata"]["name"] if action.verb == "create" else action.name
+    return _naming(name)
+
+
+def may_review(user: Identity, action: Action, setup: Setup) -> bool:
+    """Whether a review says yes. About all objects it only does for who may do it with all."""
+    if may(user, action, setup):
+        return True
+    if _is_elsewhere(action) or not action.name or action.verb == "create":
+        return False
+    return _may_with_one(user, action, setup)
+
+
+def _is_elsewhere(action: Action) -> bool:
+    """Whether no set has the objects of a request."""
+    return (action.group, action.resource) != (CLUSTERS_GROUP, "clusters") or bool(action.namespace)
+
+
+def _naming(name: str) -> list[str]:
+    return [each for each, clusters in SETS.items() if name in clusters]
+
+
+def _may_by_sets(user: Identity, call: Call, setup: Setup, mine: Sequence[str]) -> bool:
+    action = call.action
+    if _is_elsewhere(action):
+        return False
+    if action.verb == "deletecollection":
+        return bool(with_verb(user, action.verb, setup, SETS))
+    if action.verb == "create":
+        return bool(with_verb(user, action.verb, setup, mine))
+    if "create" in call.also:  # the object decides that it makes
+        creates = may(user, action.but("create"), setup) or with_verb(user, "create", setup, mine)
+        return bool(with_verb(user, action.verb, setup, mine) and creates)
+    return _may_with_one(user, action, setup) and _may_enter(user, call, setup)
+
+
+def _may_with_one(user: Identity, action: Action, setup: Setup) -> bool:
+    verb, subresource = action.verb, action.subresource
+    if with_verb(user, verb, setup, _naming(action.name), subresource):
+        return True
+    if action.name in CLUSTER_NAMES or verb in ("list", "watch"):
+        return False
+    creating = Action(verb="create", group=action.group, resource=action.resource, name=action.name)
+    creates = may(user, creating, setup) or with_verb(user, "create", setup, SETS)
+    return bool(with_verb(user, verb, setup, SETS, subresource) and creates)
+
+
+def _may_enter(user: Identity, call: Call, setup: Setup) -> bool:
+    """Whether the user may move the object, if the request does."""
+    to_all = Action(**{**call.action.__dict__, "name": ""})
+    return may(user, to_all, setup) or with_verb(user, "join", setup, call.enters) == set(call.enters)

@@ -15,6 +15,10 @@ def _clusters(verbs: str, *names: str) -> Rule:
     return _on(CLUSTERS_GROUP, "clusters", verbs, *names)
 
 
+def _members(verbs: str, *sets: str) -> Rule:
+    return _on(CLUSTERS_GROUP, "clustersets/clusters", verbs, *sets)
+
+
 def _paths(verbs: str, *urls: str) -> Rule:
     return {"nonResourceURLs": list(urls), "verbs": verbs.split()}
 
@@ -51,6 +55,21 @@ RULES: dict[str, list[Rule]] = {
     "the subresource of any": [_on("*", "*/status", "*")],
     "the subresource by name": [_on(CLUSTERS_GROUP, "clusters/status", "*", "b")],
     "what looks like a pattern": [_on(CLUSTERS_GROUP, "clusters/* */* clust*", "*"), _on("cluster*", "*", "*")],
+    "members": [_members("get list watch create update patch delete deletecollection", "s")],
+    "reading members": [_members("get list watch", "s")],
+    "members of all sets": [_members("*")],
+    "members of a set named as a cluster": [_members("get list delete", "a")],
+    "members of sets that are not there": [_members("*", "nowhere")],
+    "moving members": [_members("patch", "s"), _members("join", "moved")],
+    "moving by name": [_clusters("patch", "a", "b"), _members("join", "s", "moved")],
+    "updating all and creating members": [_clusters("update patch"), _members("create", "s")],
+    "creating all and updating members": [_clusters("create"), _members("update patch get", "s")],
+    "creating members": [_members("create get", "s")],
+    "listing members": [_members("list", "s"), _clusters("get", "b")],
+    "watching members": [_members("watch", "s", "a")],
+    "the status of members": [_on(CLUSTERS_GROUP, "clustersets/clusters-status", "get update patch", "s")],
+    "a subresource named as that of sets": [_on("*", "*/clusters", "get list", "s")],
+    "sets, and not their members": [_on(CLUSTERS_GROUP, "clustersets clustersets/status", "*")],
     "reviews": [_on("authorization.k8s.io", "subjectaccessreviews", "create"), _on("authentication.k8s.io", "*", "*")],
     "unknown resources": [_on(CLUSTERS_GROUP, "widgets", "*"), _on("other.example.com", "*", "list")],
     "impersonation": [_on("", "users groups", "impersonate"), _clusters("get")],

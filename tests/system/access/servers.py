@@ -18,6 +18,8 @@ from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.http.response import SharedPiece, StreamResponse, resolve
 from clusterregistry.apiserver.webhooks import webhook as calling
 from tests.apiserver.api.clients import Client
+from tests.apiserver.api.group_objects import SETS as CLUSTER_SETS
+from tests.apiserver.api.group_objects import cluster_set
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, cluster
 from tests.apiserver.api.rbac_objects import (
@@ -35,6 +37,7 @@ from tests.remote_servers import Authority, IssuerServer, Received, RemoteServer
 from tests.system.access import calls, logins
 from tests.system.access.oracle import (
     RBAC_GROUP,
+    SETS,
     Action,
     Call,
     Expected,
@@ -272,7 +275,8 @@ def _key(metadata: dict[str, str]) -> str:
 
 
 _DEFAULT_BINDINGS = {
-    *("cluster-admin", "system:basic-user", "system:discovery", "system:monitoring", "system:public-info-viewer")
+    *("cluster-admin", "system:basic-user", "system:discovery", "system:monitoring", "system:public-info-viewer"),
+    "system:clusterregistry:controller",
 }
 _DEFAULT_ROLES = {
     *("admin", "edit", "view"),
@@ -308,7 +312,7 @@ def _watched(content: bytes) -> frozenset[str]:
 
 
 def fill(client: Client) -> None:
-    """Creates two objects of each kind, and imke's role."""
+    """Creates two objects of each kind, the sets of clusters, and imke's role."""
     client.post(ROLES, role(calls.EMPTY_ROLE)).expect(201)
     for name in calls.EXISTING:
         client.post(CLUSTERS, cluster(name)).expect(201)
@@ -319,6 +323,9 @@ def fill(client: Client) -> None:
             client.post(local_roles(place), local_role(name)).expect(201)
             bound = local_binding(name, calls.EMPTY_ROLE, kind="ClusterRole")
             client.post(local_bindings(place), bound).expect(201)
+    for name, clusters in SETS.items():
+        selector = {"matchLabels": {"x": "y"}} if name == "moved" else None
+        client.post(CLUSTER_SETS, cluster_set(name, selector, clusters=sorted(clusters))).expect(201)
     client.post(ROLES, role("imkes", *logins.IMKES_RULES)).expect(201)
     client.post(BINDINGS, binding("imkes", "imkes", User="imke")).expect(201)
 

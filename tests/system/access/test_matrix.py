@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.access import calls, logins
-from tests.system.access.oracle import AUTHENTICATED, UNAUTHENTICATED, Grant, Login, Setup, may
+from tests.system.access.oracle import AUTHENTICATED, UNAUTHENTICATED, Grant, Login, Setup, may_review
 from tests.system.access.policies import LOCAL_RULES, RULES, SUBJECTS
 from tests.system.access.servers import AccessServer, Externals, running
 
@@ -113,7 +113,7 @@ def test_reviews_of_access_answer_as_requests_are_decided(access: AccessServer) 
         setup = access.grant(Grant(rules, SUBJECTS["several"]))
         pairs = [(login.user, call.action) for login in users(access) if login.user is not None for call in SOME]
         for (user, action), allowed in zip(pairs, access.reviewed(pairs), strict=True):
-            if allowed != may(user, action, setup):
+            if allowed != may_review(user, action, setup):
                 differences.append(f"{label} | {user.name} | {action}: {allowed}")
     assert not differences, "\n".join(differences[:SHOWN])
 
@@ -124,6 +124,6 @@ def test_reviews_of_access_in_namespaces_answer_as_requests_are_decided(access: 
         setup = access.grant(Grant(rules, SUBJECTS["several"], calls.HERE))
         pairs = [(login.user, call.action) for login in users(access) if login.user is not None for call in LOCAL]
         for (user, action), allowed in zip(pairs, access.reviewed(pairs), strict=True):
-            if allowed != may(user, action, setup):
+            if allowed != may_review(user, action, setup):
                 differences.append(f"{label} | {user.name} | {action}: {allowed}")
     assert not differences, "\n".join(differences[:SHOWN])

@@ -34,11 +34,12 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One replica: its address, the CA to trust, and the token of an administrator."""
+    """One replica: its address, the CA to trust, and the token of an administrator, who may act as another user."""
 
     url: str
     trust: ssl.SSLContext
     token: str
+    acts_as: str = ""
 
     @classmethod
     def trusting(cls, url: str, *, ca_file: Path, token: str) -> Self:
@@ -50,6 +51,8 @@ class Connection:
 
     def __init__(self, target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._head = f"Host: {urlsplit(target.url).netloc}\r\nAuthorization: Bearer {target.token}\r\n"
+        if target.acts_as:
+            self._head += f"Impersonate-User: {target.acts_as}\r\n"
         self._reader, self._writer = reader, writer
 
     @classmethod

@@ -71,7 +71,7 @@ def main() -> int:
     async def run(directory: Path, say: Say) -> bool:
         verdict = await crash(directory, rounds=options.rounds, seed=options.seed, say=say)
         say(f"after {options.rounds} crashes: {verdict.report()}")
-        sets = await set_run.crash(directory / "sets", rounds=options.rounds, seed=options.seed, say=say)
+        sets = await set_run.crash([Server(directory / "sets")], rounds=options.rounds, seed=options.seed, say=say)
         say(f"after {options.rounds} crashes while sets changed: {sets.report()}")
         return not verdict.violations and not sets.violations
 

@@ -1,8 +1,9 @@
-"""Sets of clusters under crashes: after each kill of a busy server the numbers of members are right again.
+"""Sets of clusters under crashes: after each kill of a busy server the members of each set are right again.
 
 The history of the crash test says that no acknowledged write is lost. Here it is about what the server derives from
 what is stored: members are counted in memory, and their number is stored in the status of each set. So clusters, labels
 and sets change until the server is killed, then they rest, and each status has to become what a plain evaluation says.
+A user with rights on the members of one set has to see exactly these, and at once: rights wait for nothing.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusterregistry.apiserver.registry.grouping import Members
+from clusterregistry.apiserver.registry.grouping import NOTHING, Members
 from clusterregistry.registry.clusterset.membership import members_of
+from tests.apiserver.api.group_objects import MEMBERS, SETS
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster
+from tests.apiserver.api.rbac_objects import BINDINGS, ROLES, binding, role, rule
 from tests.system.faults.connections import Answer, Connection, LostError, Target, UnreachableError
 from tests.system.faults.faults import Fault, Violation
 from tests.system.faults.nemesis import Killing
 from tests.system.faults.report import Say
 from tests.system.faults.servers import Server
 
-SETS = CLUSTERS.replace("clusters", "clustersets")
 WRITERS = 6
 CLUSTER_NAMES = tuple(f"c-{number:02}" for number in range(30))
 SET_NAMES = tuple(f"s-{number}" for number in range(8))
@@ -54,26 +55,32 @@ class Outcome:
         return "\n".join([*lines, *map(str, self.violations)])
 
 
-async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Outcome:
-    """Kills a server so many times while clusters and sets change, and compares each status with a plain evaluation.
+async def crash(servers: Sequence[Server], *, rounds: int, seed: int, say: Say) -> Outcome:
+    """Kills one of the replicas so many times while clusters and sets change, and compares what all of them show.
 
-    Raises AssertionError when the server does not start again.
+    Raises AssertionError when a server does not start again.
     """
-    server, rng, outcome = Server(directory), random.Random(seed), Outcome()
-    say(f"sets: seed {seed}, {rounds} rounds")
-    async with server.running():
-        nemesis = Killing(server)
+    rng, outcome = random.Random(seed), Outcome()
+    say(f"sets: seed {seed}, {rounds} rounds, {len(servers)} servers")
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            await stack.enter_async_context(server.running())
+        targets = [server.target() for server in servers]
+        await _give_rights(targets[0])
         for number in range(1, rounds + 1):
-            async with _writing(server.target(), outcome, seed=f"{seed} {number}"):
+            async with _writing(targets, outcome, seed=f"{seed} {number}"):
                 await asyncio.sleep(rng.uniform(SHORTEST, LONGEST))
-                await nemesis.strike()
+                await Killing(rng.choice(servers)).strike()
                 await asyncio.sleep(rng.uniform(0, SHORTEST))
-            await _look(server.target(), outcome)
+            for target in targets:
+                await _look_as_users(target, outcome)
+                await _look(target, outcome)
             if outcome.violations:
                 break
             if number % 10 == 0 or number == rounds:
                 say(f"round {number} of {rounds}: {outcome.report()}")
-    outcome.violations += [Violation(Fault.TRACEBACK, text) for text in server.tracebacks()]
+    traces = [text for server in servers for text in server.tracebacks()]
+    outcome.violations += [Violation(Fault.TRACEBACK, text) for text in traces]
     return outcome
 
 
@@ -81,24 +88,26 @@ async def crash(directory: Path, *, rounds: int, seed: int, say: Say) -> Outcome
 
 
 @asynccontextmanager
-async def _writing(target: Target, outcome: Outcome, *, seed: str) -> AsyncIterator[None]:
+async def _writing(targets: Sequence[Target], outcome: Outcome, *, seed: str) -> AsyncIterator[None]:
     """Has clusters and sets change within the block. No write is on its way after it."""
     stopping = asyncio.Event()
     rngs = [random.Random(f"{seed} {number}") for number in range(WRITERS)]
     async with asyncio.TaskGroup() as group:
         for rng in rngs:
-            group.create_task(_write_until(stopping, target, outcome, rng))
+            group.create_task(_write_until(stopping, targets, outcome, rng))
         try:
             yield
         finally:
             stopping.set()
 
 
-async def _write_until(stopping: asyncio.Event, target: Target, outcome: Outcome, rng: random.Random) -> None:
+async def _write_until(
+    stopping: asyncio.Event, targets: Sequence[Target], outcome: Outcome, rng: random.Random
+) -> None:
     """One write after the other, on a new connection after each that was lost."""
     while not stopping.is_set():
         with suppress(UnreachableError, LostError):
-            connection = await Connection.open(target)
+            connection = await Connection.open(rng.choice(targets))
             try:
                 while not stopping.is_set():
                     answer = await _write(connection, rng)
@@ -187,6 +196,55 @@ def _difference(cluster_set: Object, definition: Members, clusters: Mapping[str,
     conditions = {each["type"]: each["status"] == "True" for each in status.get("conditions", ())}
     shown = (status.get("clusters"), conditions.get("ClustersFound"), status.get("observedGeneration"))
     return "" if shown == expected else f"{cluster_set['metadata']['name']} shows {shown}, but is {expected}"
+
+
+async def _give_rights(target: Target) -> None:
+    """For each set there is a user of its name, who may list its members and nothing else."""
+    connection = await Connection.open(target)
+    for name in SET_NAMES:
+        may_list = rule("list", resource=MEMBERS, names=[name])
+        for path, obj in ((ROLES, role(name, may_list)), (BINDINGS, binding(name, name, User=name))):
+            assert (await _send(connection, "POST", path, obj)).status == 201
+    connection.close()
+
+
+async def _look_as_users(target: Target, outcome: Outcome) -> None:
+    """Compares what each user sees with the members of the set."""
+    expected = None
+    # A request that its client has left may still change something.
+    while (now := await _may_be_seen(target)) != expected:
+        expected, seen = now, {user: await _seen_by(replace(target, acts_as=user)) for user in SET_NAMES}
+    for user, names in expected.items():
+        if seen[user] != names:
+            text = f"{user} sees {seen[user]} at {target.url}, but may see {names}"
+            outcome.violations.append(Violation(Fault.STALE_READ, text))
+
+
+async def _may_be_seen(target: Target) -> dict[str, list[str]]:
+    """The members of each set, by a plain evaluation."""
+    connection = await Connection.open(target)
+    clusters, sets = await _list(connection, CLUSTERS), await _list(connection, SETS)
+    connection.close()
+    definitions = {each["metadata"]["name"]: members_of(each) for each in sets}
+    return {
+        name: [each["metadata"]["name"] for each in clusters if _is_member(each["metadata"], definition)]
+        for name in SET_NAMES
+        for definition in (definitions.get(name, NOTHING),)
+    }
+
+
+def _is_member(metadata: Object, definition: Members) -> bool:
+    return definition.has(metadata["name"], metadata.get("labels"))
+
+
+async def _seen_by(target: Target) -> list[str]:
+    """The clusters that a user sees; none is a refusal."""
+    connection = await Connection.open(target)
+    try:
+        answer = await connection.exchange("GET", CLUSTERS)
+    finally:
+        connection.close()
+    return [] if answer.status == 403 else [each["metadata"]["name"] for each in json.loads(answer.body)["items"]]
 
 
 async def _list(connection: Connection, path: str) -> list[Object]:

@@ -138,9 +138,10 @@ class GroupRights:
     def authorize(self, attributes: Attributes) -> Decision | Awaitable[Decision]:
         """Decides on the stored object with the name of the request.
 
-        Without a name, and about a create, whose object is not known, there is no opinion.
+        Without a name, and about a create, whose object is not known, there is no opinion. A namespace is ignored:
+        objects with groups belong to none, and kubectl asks for access in one all the same.
         """
-        if not attributes.name or attributes.namespace or attributes.verb == CREATE:
+        if not attributes.name or attributes.verb == CREATE:
             return self._without_object(attributes)
         found = self._find(attributes.name)
         if isinstance(found, ObjectGroups):
@@ -305,7 +306,7 @@ class GroupRights:
 
     def _without_object(self, attributes: Attributes) -> Decision:
         """No opinion on all objects; the reason says on which ones there is one."""
-        names = sorted(self.listed(attributes) or ()) if not attributes.namespace else []
+        names = sorted(self.listed(attributes) or ())
         if not names:
             return NO_OPINION
         shown = ", ".join(map(quoted, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")

@@ -20,7 +20,7 @@ class Visibility:
     """What a list or watch shows to one user: everything if that is allowed, else the objects that the user may get.
 
     Implements ``registry.object_filter.ObjectFilter``. Without ``filtered`` no object is visible by its name. Members
-    of groups are: whoever gives the verb on a group means its members.
+    of groups are: a rule with the verb on a group means its members.
 
     Objects become visible by their names. A list of all namespaces that shows some objects so also shows the namespaces
     that the user may list as a whole; these alone do not open it, as in kube-apiserver.

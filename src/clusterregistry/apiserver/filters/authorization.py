@@ -101,7 +101,7 @@ class _OtherRequests:
     async def _handle_by_groups(
         self, request: Request, attributes: Attributes, decision: Decision, inner: Handler
     ) -> Answer:
-        if decision.verdict is Verdict.DENY:
+        if decision.verdict is Verdict.DENY or attributes.namespace:
             raise forbidden(attributes, decision)
         if attributes.verb in _COLLECTION_VERBS:
             visible = self._visibility(attributes, allowed=False)

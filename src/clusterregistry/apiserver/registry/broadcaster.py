@@ -51,6 +51,10 @@ class Broadcaster:
     def __init__(self, storage: Storage, prefix: str) -> None:
         self.storage, self.prefix = storage, prefix
         self._channels: dict[Hashable, _Channel | _EventChannel] = {}
+        self._of_all: dict[Hashable, _Channel | _EventChannel] = {}
+        """The channels that are offered every event."""
+        self._of_name: dict[str, dict[Hashable, _Channel]] = {}
+        """By the one name that they select, all others: a client for each object must not cost each event."""
         self._keys: dict[Watcher[Any], Hashable] = {}
         self._closed = False
         self._newest = 0
@@ -69,6 +73,8 @@ class Broadcaster:
         channel = self._channels.get(key)
         if not isinstance(channel, _Channel):
             channel = self._channels[key] = _Channel(options, encode)
+            home = self._of_all if channel.name is None else self._of_name.setdefault(channel.name, {})
+            home[key] = channel
         channel.watchers[watcher] = None
         self._keys[watcher] = key
         return watcher
@@ -80,7 +86,7 @@ class Broadcaster:
             watcher.end()
             return watcher
         self._keys[watcher] = watcher
-        self._channels[watcher] = _EventChannel(watcher, concerns)
+        self._channels[watcher] = self._of_all[watcher] = _EventChannel(watcher, concerns)
         return watcher
 
     def leave(self, watcher: Watcher[Any]) -> None:
@@ -92,6 +98,17 @@ class Broadcaster:
             del channel.watchers[watcher]  # type: ignore[arg-type]  # its key leads to its own channel
             if not channel.watchers:
                 del self._channels[key]
+                self._drop(key, channel.name)
+
+    def _drop(self, key: Hashable, name: str | None) -> None:
+        """Removes an empty channel from those that are offered events."""
+        if name is None:
+            del self._of_all[key]
+            return
+        of_name = self._of_name[name]
+        del of_name[key]
+        if not of_name:
+            del self._of_name[name]
 
     def delivered(self, watcher: FrameWatcher) -> int:
         """The revision up to which all events were delivered to a watcher."""
@@ -122,13 +139,18 @@ class Broadcaster:
 
     def _publish(self, events: Sequence[Event]) -> None:
         self._newest = events[-1].revision
-        for channel in list(self._channels.values()):
-            try:
-                channel.publish(events)
-            except Exception:  # noqa: BLE001 - other channels must get the events, and the watchers of this one a 410
-                _log.exception("events could not be encoded for %d watches; they end", len(channel.watchers))
-                for watcher in list(channel.watchers):
-                    watcher.interrupt()
+        for channel in list(self._of_all.values()):
+            _offer(channel, events)
+        if not self._of_name:
+            return
+        by_name: dict[str, list[Event]] = {}
+        for event in events:
+            name = event.key.rpartition("/")[2]
+            if name in self._of_name:
+                by_name.setdefault(name, []).append(event)
+        for name, some in by_name.items():
+            for channel in list(self._of_name[name].values()):
+                _offer(channel, some)
 
     def _interrupt(self) -> None:
         """Ends all watches, since events are missing. A client that resumes gets what is known since then, or a 410.
@@ -143,6 +165,15 @@ class Broadcaster:
                 watcher.interrupt()
             else:
                 watcher.end()
+
+
+def _offer(channel: _Channel | _EventChannel, events: Sequence[Event]) -> None:
+    try:
+        channel.publish(events)
+    except Exception:  # noqa: BLE001 - other channels must get the events, and the watchers of this one a 410
+        _log.exception("events could not be encoded for %d watches; they end", len(channel.watchers))
+        for watcher in list(channel.watchers):
+            watcher.interrupt()
 
 
 class UnfilteredFeed:
@@ -168,7 +199,12 @@ class UnfilteredFeed:
             self.watcher.end()
 
     async def existing(self, page: Page) -> Iterable[KeyValue]:
-        return page.items if self._options.selects_all else await selected(self._options, page.items)
+        options, name = self._options, self._options.fields.name
+        if options.selects_all:
+            return page.items
+        # An object of that name has such a key; a twentieth of the time of the selectors.
+        named = page.items if name is None else [kv for kv in page.items if kv.key.endswith(f"/{name}")]
+        return await selected(options, named)
 
     async def resume(self, revision: int) -> None:
         """Raises 410 if the client was granted the right after the revision: objects may have been hidden before."""
@@ -206,12 +242,15 @@ class _Channel:
         "_size",
         "_timer",
         "delivered",
+        "name",
         "watchers",
     )
 
     def __init__(self, options: ListOptions, encode: Encode) -> None:
         self._options = options
         self._encode = encode
+        self.name = options.fields.name
+        """The only name that the selectors let through; None: there may be several."""
         self.watchers: dict[FrameWatcher, None] = {}
         self.delivered = 0
         """The revision of the last frame that was delivered to all watchers."""
@@ -277,6 +316,8 @@ class _EventChannel:
     """The channel of one watcher that collects events, not frames."""
 
     __slots__ = ("_concerns", "watchers")
+
+    name = None
 
     def __init__(self, watcher: Watcher[Event], concerns: Callable[[Event], bool]) -> None:
         self.watchers: dict[Watcher[Any], None] = {watcher: None}

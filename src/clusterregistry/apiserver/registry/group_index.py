@@ -51,6 +51,9 @@ _NO_LABELS: Mapping[str, str] = {}
 _SHARED = 4096
 """Different sets of groups of which objects share one instance."""
 
+_EARLIER = 256
+"""States of objects, besides the present ones, whose groups are known."""
+
 _TRACKED = 100_000
 """Groups whose last change is known one by one."""
 
@@ -75,6 +78,8 @@ class GroupIndex:
         self._members: dict[str, set[str]] = {}
         """The keys of the members, by group: every group is here."""
         self._shared: BoundedCache[Groups, Groups] = BoundedCache(_SHARED)
+        self._earlier: BoundedCache[tuple[str, int], Groups] = BoundedCache(_EARLIER)
+        """The groups of other states of objects, by key and revision, by the definitions of now."""
         self._changes = _LastChanges()
         self._changed_while_loading: set[str] | None = set()
         """The keys in the storage of what changed before everything was read; None after that."""
@@ -119,12 +124,19 @@ class GroupIndex:
         return self._share(self._definitions.groups_of(name, labels or _NO_LABELS))
 
     def groups_of_object(self, kv: KeyValue) -> Groups:
-        """The groups of a state of an object: a look-up for the present one."""
+        """The groups of a state of an object: a look-up for the present one.
+
+        Other states are evaluated once, since all watches look at the states before and after an event.
+        """
         key = kv.key[len(self._objects.prefix) :]
         present = self._present.get(key)
         if present is not None and present.revision == kv.revision:
             return self._groups.get(key, _NO_GROUPS)
-        return self.groups_of(key, read_labels(kv))
+        known = self._earlier.get((key, kv.revision))
+        if known is None:
+            known = self.groups_of(key, read_labels(kv))
+            self._earlier.put((key, kv.revision), known)
+        return known
 
     def members(self, groups: AbstractSet[str]) -> AbstractSet[str]:
         """The keys of the objects that are members of any of these groups now."""
@@ -177,6 +189,7 @@ class GroupIndex:
         """Events were missed. Those of the difference follow; when something changed in between is not known."""
         # Called for each of both storages; the last call sets the revision that counts.
         self._changes.begin_anew(self._newest())
+        self._earlier.clear()
 
     def _newest(self) -> int:
         return max(self._objects.storage.revision, self._group_store.storage.revision)
@@ -296,6 +309,7 @@ class GroupIndex:
         before = self._definitions.of(group) if group in self._members else None
         if before == definition:
             return False
+        self._earlier.clear()
         self._prepare_labels(definition)
         self._definitions.set(group, definition)
         self._set_members(group, self._selected(definition) if definition else set())

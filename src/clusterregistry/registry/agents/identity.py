@@ -9,6 +9,9 @@ from clusterregistry.api.clusterregistry.agents import AGENT_PREFIX, AGENTS_GROU
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens, Token
 
+GROUPS = frozenset({AGENTS_GROUP, BOOTSTRAPPERS_GROUP})
+"""A user in neither is of no concern here."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:

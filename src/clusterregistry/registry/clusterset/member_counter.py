@@ -48,6 +48,9 @@ SETTLE_SECONDS = 0.1
 INTERVAL = 1.0
 """Seconds between two looks, and hence between two writes of one set."""
 
+OTHERS_LATER = 1.0
+"""Seconds by which a replica without the writer lease is later, at least: the one that holds it should not lose it."""
+
 _RETRY_SECONDS = 2.0
 
 _AT_ONCE = 20
@@ -99,7 +102,7 @@ class MemberCounter:
         self._add_all()
         while True:
             await self._changed.wait()
-            await self._clock.sleep(SETTLE_SECONDS + self._pace.when_overtaken())
+            await self._clock.sleep(SETTLE_SECONDS + self._later())
             try:
                 await self.count_due()
             except (APIError, StorageError) as error:
@@ -107,6 +110,11 @@ class MemberCounter:
                 await self._clock.sleep(_RETRY_SECONDS)
             else:
                 await self._clock.sleep(INTERVAL - SETTLE_SECONDS)
+
+    def _later(self) -> float:
+        """The seconds by which this replica is later than the one that writes first, if another one does."""
+        jitter = self._pace.when_overtaken()
+        return OTHERS_LATER + jitter if jitter else 0.0
 
     @property
     def is_idle(self) -> bool:

@@ -24,14 +24,22 @@ def prefix() -> str:
 
 
 @pytest.fixture
-async def store(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
+async def store(
+    etcd: EtcdCluster,
+    prefix: str,
+    no_writer_lease: None,  # noqa: ARG001 - tests count revisions
+) -> AsyncIterator[EtcdStorage]:
     storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
     yield storage
     await storage.close()
 
 
 @pytest.fixture
-async def second(etcd: EtcdCluster, prefix: str) -> AsyncIterator[EtcdStorage]:
+async def second(
+    etcd: EtcdCluster,
+    prefix: str,
+    no_writer_lease: None,  # noqa: ARG001 - as above
+) -> AsyncIterator[EtcdStorage]:
     """The same store, opened by another replica."""
     storage = await EtcdStorage.open(settings_for(etcd, prefix=prefix))
     yield storage

@@ -14,13 +14,15 @@ from clusterregistry.api.clusterregistry.v1beta1.types import CONDITION
 from clusterregistry.apimachinery.meta import field_errors, label_selector_objects
 from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.meta.names import name_errors
-from clusterregistry.apimachinery.meta.selectors import MAX_REQUIREMENTS
 from clusterregistry.apimachinery.schema.schemas import Array, Integer, Object, Schema, String
 
 KIND = "ClusterSet"
 
 MOST_NAMES = 1000
 """Names in ``spec.clusters``."""
+
+MOST_CONDITIONS, MOST_VALUES = 100, 1000
+"""Conditions of a selector, and values in all of them: each is looked at when the labels of a cluster change."""
 
 
 def _inline(schema: Schema) -> Schema:
@@ -37,7 +39,8 @@ SPEC = Object(
         "selector": replace(
             _inline(label_selector_objects.LABEL_SELECTOR),
             description="Selector selects clusters by their labels: all conditions must hold. An empty one selects "
-            f"every cluster; without one, only the named clusters are members. At most {MAX_REQUIREMENTS} conditions.",
+            "every cluster; without one, only the named clusters are members. "
+            f"At most {MOST_CONDITIONS} conditions with {MOST_VALUES} values.",
         ),
         "clusters": Array(
             description=f"Clusters are the names of clusters that are members, at most {MOST_NAMES}. A name counts "
@@ -86,9 +89,13 @@ def validate_spec(cluster_set: dict[str, Any]) -> list[FieldError]:
 def _selector_errors(selector: Any, path: str = "spec.selector") -> list[FieldError]:
     if not _is_label_selector(selector):
         return []
-    conditions = len(selector.get("matchLabels", {})) + len(selector.get("matchExpressions", ()))
-    if conditions > MAX_REQUIREMENTS:
-        return [field_errors.too_many(path, conditions, MAX_REQUIREMENTS)]
+    expressions = selector.get("matchExpressions", ())
+    conditions = len(selector.get("matchLabels", {})) + len(expressions)
+    if conditions > MOST_CONDITIONS:
+        return [field_errors.too_many(path, conditions, MOST_CONDITIONS)]
+    values = sum(len(each.get("values", ())) for each in expressions)
+    if values > MOST_VALUES:
+        return [field_errors.too_many(f"{path}.matchExpressions", values, MOST_VALUES)]
     return label_selector_objects.validate(selector, path)
 
 
