@@ -25,4 +25,4 @@ CONTROLLER = GrantedRole(
     ),
     users=("system:clusterregistry:controller",),
 )
-"""``clusterregistry controller``. Of leases it may renew its own alone; for one of another name it needs another role."""
+"""``clusterregistry controller``. Of leases it may renew its own alone: one of another name takes another role."""

@@ -67,11 +67,16 @@ BeforeCreate = Callable[[], Awaitable[None]]
 
 def for_write(scope: RequestScope, request: Request) -> tuple[Admit | None, BeforeCreate]:
     """What the store calls before it writes an object, and before an update creates one."""
-    admit = scope.admit_for(request.user, request.info)
-    if scope.group_rights is None:
+    admit, rights = scope.admit_for(request.user, request.info), scope.group_rights
+    if rights is None or (request.group_rights is None and _needs_no_groups(rights, request)):
         return admit, partial(require, request, CREATE)
-    access = WriteAccess(scope.group_rights, request, admit)
+    access = WriteAccess(rights, request, admit)
     return access.admit, access.before_create
+
+
+def _needs_no_groups(rights: GroupRights, request: Request) -> bool:
+    """Whether a write that other rights allow moves nothing between groups: a POST, or any where there are none."""
+    return request.info.verb == CREATE or not rights.membership.names
 
 
 class WriteAccess:
@@ -93,7 +98,7 @@ class WriteAccess:
             await self._admit(obj, old)
         if old is None:
             await self._admit_new(obj)
-        elif self._rights.membership.names and _labels(obj) != _labels(old):
+        elif _labels(obj) != _labels(old):
             await self._admit_move(obj, old)
 
     async def _admit_new(self, obj: Object) -> None:
