@@ -301,6 +301,7 @@ class _Term:
             return
         self._told.setdefault(_name(cluster), told(cluster.get("status") or {}))
         self.observer.put(cluster)
+        self.writer.look(_name(cluster))
 
     def remove(self, name: str) -> None:
         self.observer.remove(name)
