@@ -26,7 +26,7 @@ class RegistryOptions:
         default_shown="$KUBECONFIG, else the service account of the pod, else ~/.kube/config",
         example="--kubeconfig=admin.kubeconfig",
     )
-    context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
+    context: str = option("", kind=TEXT, help="The context in the kubeconfig.", default_shown="the current one")
 
 
 def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, user_agent: str) -> RestConfig:
@@ -34,6 +34,7 @@ def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, use
     try:
         return find_config(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
     except ConfigError as error:
-        raise OperatorError(
-            str(error), remedy="name the kubeconfig of the registry: --kubeconfig=DATA_DIR/admin.kubeconfig"
-        ) from None
+        remedy = (
+            "name the kubeconfig of the registry, such as DATA_DIR/admin.kubeconfig, with --kubeconfig, and a context "
+        )
+        raise OperatorError(str(error), remedy=f"{remedy}of it with --context") from None
