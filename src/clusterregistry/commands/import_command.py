@@ -36,7 +36,7 @@ class ImportOptions(KubeconfigOptions):
     """Import."""
 
     registry_context: str = option(
-        "", kind=TEXT, help="The context of the registry in its kubeconfig.", default_shown="its current one"
+        "", kind=TEXT, help="The context of the registry in its kubeconfig.", default_shown="the current one"
     )
     from_kubeconfig: tuple[Path, ...] = option(
         (),
@@ -89,7 +89,11 @@ def _run(given: Given[ImportOptions]) -> int:
     _validate(options)
     choice = contexts.Choice(contexts=options.context, name_prefix=options.name_prefix, labels=dict(options.label))
     config = config_of_context(
-        given.environ, file=options.kubeconfig, context=options.registry_context, user_agent=USER_AGENT
+        given.environ,
+        file=options.kubeconfig,
+        context=options.registry_context,
+        user_agent=USER_AGENT,
+        flag="--registry-context",
     )
     found = contexts.find_clusters(options.from_kubeconfig, choice)
     for each in found.skipped:

@@ -10,9 +10,9 @@ from pathlib import Path
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import FILE, TEXT
-from clusterregistry.client import kubeconfig, rest_config
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.controllers.registry_config import find_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class KubeconfigOptions:
         None,
         kind=FILE,
         help="The kubeconfig of the registry.",
-        default_shown="$KUBECONFIG, else ~/.kube/config",
+        default_shown="$KUBECONFIG, else the service account of the pod, else ~/.kube/config",
         example="--kubeconfig=admin.kubeconfig",
     )
 
@@ -32,7 +32,7 @@ class KubeconfigOptions:
 class RegistryOptions(KubeconfigOptions):
     """Registry."""
 
-    context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
+    context: str = option("", kind=TEXT, help="The context in the kubeconfig.", default_shown="the current one")
 
 
 def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, user_agent: str) -> RestConfig:
@@ -40,12 +40,14 @@ def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, use
     return config_of_context(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
 
 
-def config_of_context(environ: Mapping[str, str], *, file: Path | None, context: str, user_agent: str) -> RestConfig:
-    """The same by the values of options that have other names. Raises OperatorError."""
+def config_of_context(
+    environ: Mapping[str, str], *, file: Path | None, context: str, user_agent: str, flag: str = "--context"
+) -> RestConfig:
+    """The same where ``flag`` names the context. Raises OperatorError."""
     try:
-        found = kubeconfig.load(kubeconfig.paths(environ, explicit=str(file or ""))).context(context)
-        return rest_config.from_context(found, user_agent=user_agent, read_files=True)
+        return find_config(environ, file=file, context=context, user_agent=user_agent)
     except ConfigError as error:
-        raise OperatorError(
-            str(error), remedy="name the kubeconfig of the registry: --kubeconfig=DATA_DIR/admin.kubeconfig"
-        ) from None
+        remedy = (
+            "name the kubeconfig of the registry, such as DATA_DIR/admin.kubeconfig, with --kubeconfig, and a context "
+        )
+        raise OperatorError(str(error), remedy=f"{remedy}of it with {flag}") from None

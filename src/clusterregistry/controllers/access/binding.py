@@ -178,4 +178,4 @@ class Binding:
 
 
 def _shown(end: float | None) -> str:
-    return times.render(datetime.fromtimestamp(end, UTC)) if end is not None else "at no known time"
+    return times.render(datetime.fromtimestamp(end, UTC)) if end is not None else "at a time that is not known"
