@@ -13,4 +13,13 @@ def _import() -> Subcommand[Any]:
     return IMPORT
 
 
-COMMANDS = (Listed(name="import", summary="register clusters from kubeconfigs", load=_import),)
+def _export() -> Subcommand[Any]:
+    from clusterregistry.commands.export_command import EXPORT  # noqa: PLC0415
+
+    return EXPORT
+
+
+COMMANDS = (
+    Listed(name="import", summary="register clusters from kubeconfigs, or from a file of export", load=_import),
+    Listed(name="export", summary="write the clusters to a file", load=_export),
+)
