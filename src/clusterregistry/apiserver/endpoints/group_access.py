@@ -33,6 +33,7 @@ async def check(request: Request, stored: Stored) -> None:
     attributes = attributes_of(request)
     found = rights.decide_on_stored(attributes, stored_groups(rights, request.info.key, stored))
     decision = found if isinstance(found, Decision) else await found
+    request.decision = decision  # also for the audit log: the filter knew less
     if not decision.allowed:
         raise forbidden(attributes, decision)
 
@@ -84,11 +85,15 @@ class WriteAccess:
     def __init__(self, rights: GroupRights, request: Request, admit: Admit | None) -> None:
         """``admit`` is the admission that the kind declares."""
         self._rights, self._request, self._admit = rights, request, admit
+        self._passed = request.decision
+        """That of the filter. An attempt that is refused may be followed by one that is not."""
         self._new_groups = _NO_GROUPS
         """Of the object that the last attempt is about to create."""
 
     async def admit(self, obj: Object, old: Object | None) -> None:
         """Raises 403 and 503, and what the declared admission raises."""
+        if self._request.group_rights is None:
+            self._request.decision = self._passed
         if self._admit is not None:
             await self._admit(obj, old)
         if old is None:
@@ -106,6 +111,7 @@ class WriteAccess:
         attributes = attributes_with(self._request, CREATE)
         decision = await decided(self._request.authorizer, attributes)
         if decision.verdict is Verdict.DENY:
+            self._request.decision = decision
             raise forbidden(attributes, decision)
         if not decision.allowed:
             await self._require(attributes, refused=decision)
@@ -114,6 +120,7 @@ class WriteAccess:
         """Decides on the groups of the new object. ``refused`` has the reason of the other rights."""
         found = self._rights.decide(attributes, self._new_groups)
         decision = found if isinstance(found, Decision) else await found
+        self._request.decision = decision
         if not decision.allowed:
             raise forbidden(attributes, decision if decision.undecided else refused or decision)
 
@@ -128,6 +135,7 @@ class WriteAccess:
         attributes = attributes_of(request)
         refused = await rights.first_refused(attributes, before ^ after, verb=JOIN)
         if refused is not None:
+            request.decision = refused[1]
             raise _may_not_join(rights, attributes, refused, entered=after)
 
     def _groups_of(self, obj: Object) -> frozenset[str]:
