@@ -31,6 +31,7 @@ SLOW = (
     "tests/system/faults/test_crash_run.py",
     "tests/system/faults/test_fault_run.py",
     "tests/docs/test_guides.py",
+    "tests/controllers/test_controller.py",
     "tests/conformance/test_recorded_cases.py",
     "tests/system/access/test_matrix.py",
     "tests/system/performance/test_growth.py",

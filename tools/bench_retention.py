@@ -32,7 +32,7 @@ import uvloop
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.schema.schemas import Object, String
 from clusterregistry.apiserver.controllers.retention import RetentionController
-from clusterregistry.apiserver.gc_tuning import trim_malloc, tune_collector
+from clusterregistry.apiserver.gc_tuning import tune_collector
 from clusterregistry.apiserver.registry.resource import Resource, Version
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.registry.structural_strategy import SpecStrategy
@@ -44,6 +44,7 @@ from clusterregistry.apiserver.storage.etcd.store import EtcdStorage
 from clusterregistry.apiserver.storage.interface import Storage
 from clusterregistry.apiserver.storage.location import EtcdLocation, Location
 from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.cli.malloc import trim_malloc
 from tests.apiserver.storage.etcd_servers import EtcdCluster, Settings
 from tools.bench_storage import cpu_seconds
 

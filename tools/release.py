@@ -26,7 +26,7 @@ from tools.environment import BUILD_LOCK, LOCKS, ROOT, find_uv, uv_environment
 from tools.programs import ensure
 
 DIST = ROOT / "dist"
-CHART = ROOT / "deploy" / "chart"
+CHARTS = (ROOT / "deploy" / "chart", ROOT / "deploy" / "agent-chart")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 
@@ -63,6 +63,9 @@ COPIES = (
     Place("deploy/chart/Chart.yaml", r"^version: (.*)$"),
     Place("deploy/chart/Chart.yaml", r'^appVersion: "(.*)"$'),
     Place("deploy/chart/values.yaml", _IMAGE),
+    Place("deploy/agent-chart/Chart.yaml", r"^version: (.*)$"),
+    Place("deploy/agent-chart/Chart.yaml", r'^appVersion: "(.*)"$'),
+    Place("deploy/agent-chart/values.yaml", _IMAGE),
     Place("docs/guides/deploy.md", r"^(?:docker|crinit \w+ init) .*clusterregistry:([0-9][0-9a-z.]*)"),
     Place("docs/reference/crinit.md", _IMAGE),
 )
@@ -146,7 +149,8 @@ def release() -> list[pathlib.Path]:
     shutil.copy(ROOT / LOCKS["runtime"], DIST / f"cluster_registry-{version()}.lock")
     _say("Packaging the chart")
     helm = str(ensure("helm-4.2", say=_say))
-    _run([helm, "package", str(CHART), "--destination", str(DIST)], os.environ)
+    for chart in CHARTS:
+        _run([helm, "package", str(chart), "--destination", str(DIST)], os.environ)
     built = sorted(DIST.iterdir())
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in built)
     (DIST / "SHA256SUMS").write_text(sums)

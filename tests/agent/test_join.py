@@ -122,6 +122,14 @@ def test_a_member_joins_under_one_name(site: Site, capsys: Output) -> None:
     assert "registered under another name" in capsys.readouterr().err
 
 
+def test_the_registry_is_not_taken_for_the_member(site: Site, capsys: Output) -> None:
+    token = site.new_token(capsys, "edge")["token"]
+    flags = [f"--out={site.directory / 'a'}"]  # $KUBECONFIG names the registry
+    assert site.run(*site.join_arguments(token, *flags)) == exit_status.STARTUP
+    assert "is a registry, not a member" in capsys.readouterr().err
+    assert site.admin.get(f"{CLUSTERS}/edge").status == 404
+
+
 def test_a_cluster_with_a_long_name(site: Site, capsys: Output) -> None:
     name = ".".join(["edge" * 15] * 4)
     site.join(capsys, name)
@@ -151,6 +159,17 @@ def test_mistakes_are_told_at_once(site: Site, capsys: Output) -> None:
     assert all(each in said for each in ("--server", "--token", "--ca-hash", "--certificate-duration"))
     assert site.run("join-token", "create", "edge", "--ttl=1000h") == exit_status.USAGE
     assert site.run("join-token", "create") == exit_status.USAGE
+    capsys.readouterr()
+    flags = ("--ttl=0s", "--server=http://x", "--label=a=1", "--label=a=2")
+    assert site.run("join-token", "create", "edge", *flags) == exit_status.USAGE
+    said = capsys.readouterr().err
+    assert all(each in said for each in ("--ttl", "--server", '"a" is given more than once'))
+    both = ("--token=abcdef.0123456789abcdef0123456789", "--token-file=x", "--out=-", "-o=json", "--timeout=0s")
+    assert site.run("join", "--server=https://x", "--ca-file=x", *both) == exit_status.USAGE
+    said = capsys.readouterr().err
+    assert all(each in said for each in ("--token-file", "--out=-", "--timeout"))
+    assert site.run("agent", "--kubeconfig=x", "--secure-port=99999") == exit_status.USAGE
+    capsys.readouterr()
     assert site.run("join-token", "create", "Not_A_Name") == exit_status.STARTUP
 
 
@@ -162,7 +181,9 @@ def test_tokens_are_listed_without_their_secrets(site: Site, capsys: Output) -> 
     row = next(line for line in said.splitlines() if line.startswith(name))
     assert [each in row for each in ("edge", "env=lab", "for the lab", "in 23h")] == [True] * 4
     assert site.run("join-token", "list", "-o", "json") == 0
-    assert secret not in capsys.readouterr().out + said
+    printed = capsys.readouterr().out
+    assert secret not in printed + said
+    assert "managedFields" not in printed
     assert site.run("join-token", "delete", name) == 0
     assert site.admin.get(f"{TOKENS}/{name}").status == 404
     assert site.run("join-token", "delete", name) == exit_status.STARTUP

@@ -13,6 +13,7 @@ from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.general import GeneralOptions
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN
+from clusterregistry.cli.program import Program
 from clusterregistry.cli.subcommand import Given, Listed, Operands, Subcommand
 
 Output = pytest.CaptureFixture[str]
@@ -68,6 +69,16 @@ def test_failures_are_reports_with_an_exit_status(capsys: Output) -> None:
     assert "What to do: name a person" in capsys.readouterr().err
     assert GREET.command("play")(["self"], {}) == exit_status.USAGE
     assert "greets others only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_service", [False, True])
+def test_an_interrupt_is_a_failure_unless_the_command_is_a_service(*, is_service: bool) -> None:
+    def interrupted() -> Subcommand[GreetOptions]:
+        raise KeyboardInterrupt
+
+    listed = Listed(name="greet", summary="greet a person", load=interrupted, is_service=is_service)
+    program = Program(name="play", help="Plays.", commands={"greet": listed.command("play")})
+    assert program.main(["greet", "ann"], {}) == (exit_status.OK if is_service else exit_status.INTERRUPTED)
 
 
 def test_help_shows_the_flags_and_runs_nothing(capsys: Output) -> None:

@@ -223,6 +223,7 @@ async def test_where_nothing_listens_any_request_is_repeated(tmp_path: Path, pau
             await client.call(POST)
     assert not raised.value.outcome_unknown
     assert isinstance(raised.value.cause, ConnectionRefusedError)
+    assert str(raised.value).endswith(f"{server.removeprefix('https://')}: Connection refused")
     assert len(pauses.seconds) == 4
     assert pauses.seconds == sorted(pauses.seconds)
 

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from clusterregistry.api.clusterregistry.agents import AGENT, OBSERVER
 from clusterregistry.client.rest import Call, PatchType, metadata
 from tests.controllers.fleets import (
     Fleet,
@@ -198,6 +199,35 @@ async def test_clusters_come_and_go_and_change(tmp_path: Path) -> None:
         await fleet.clusters.patch(member.name, {"spec": member.cluster()["spec"]})
         await until(lambda: all_ready(fleet), fleet.logs)
         assert condition(await fleet.status(member.name), "OK")["observedGeneration"] == 2
+
+
+@with_members
+async def test_a_cluster_with_an_agent_is_left_to_it(tmp_path: Path) -> None:
+    async with running_fleet(tmp_path) as fleet:
+        member = fleet.simulator[0]
+        annotate = {"metadata": {"annotations": {OBSERVER: AGENT}}}
+        await fleet.clusters.patch(member.name, annotate)
+        fleet.start_controller()
+
+        async def others_are_ready() -> bool:
+            statuses = await fleet.statuses()
+            statuses.pop(member.name)
+            return all(shown(each) == ("Ready", "Ready") for each in statuses.values())
+
+        await until(others_are_ready, fleet.logs)
+        assert await fleet.status(member.name) == {}
+        assert member.request_count == 0
+        await fleet.clusters.patch(member.name, {"metadata": {"annotations": {OBSERVER: None}}})
+        await until(lambda: all_ready(fleet), fleet.logs)
+        await fleet.clusters.patch(member.name, annotate)
+
+        async def is_left() -> bool:
+            count = fleet.simulator[1].request_count
+            before = member.request_count
+            await until(lambda: fleet.simulator[1].request_count > count + 4, fleet.logs)
+            return member.request_count == before
+
+        await until(is_left, fleet.logs)
 
 
 @with_members

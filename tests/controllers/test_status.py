@@ -164,7 +164,7 @@ def test_a_cluster_that_is_left_alone_by_its_breaker_keeps_what_it_had() -> None
     found = status_of(replace(nonsense, **sections))
 
     assert (found["state"], shown(found, "OK")) == ("Degraded", ("False", "BadResponse"))
-    assert shown(found, "NodesReady") == ("True", "AllReady")
+    assert shown(found, "NodesReady") == ("True", "AllNodesReady")
 
 
 def test_a_message_names_what_is_not_ready() -> None:

@@ -54,6 +54,7 @@ NOT_RUN = {
     "docs/guides/agents.md": {"takes a member cluster"},
     "docs/guides/docker.md": {"takes a Docker daemon"},
     "docs/guides/security/aggregated.md": {"takes a host cluster"},
+    "docs/guides/status.md": {"takes member clusters"},
     "docs/guides/storage.md": {"takes an object that cannot be read", "takes the machines of an etcd"},
     "docs/guides/systemd.md": {"takes root and systemd"},
     "docs/start.md": {"takes a wheel and a package index"},

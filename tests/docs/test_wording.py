@@ -115,7 +115,8 @@ def test_commands_that_are_not_run_are_found() -> None:
 
 
 def test_every_variable_in_the_documents_is_one_of_an_option() -> None:
-    known = set(re.findall(r"CLUSTERREGISTRY_\w+", markdown.page("docs/reference/flags.md")))
+    pages = (markdown.page(f"docs/reference/{name}.md") for name in ("flags", "commands"))
+    known = {variable for page in pages for variable in re.findall(r"CLUSTERREGISTRY_\w+", page)}
     named = {
         (markdown.name_of(path), variable)
         for path in ROOT.glob("docs/**/*.md")

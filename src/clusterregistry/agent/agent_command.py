@@ -31,6 +31,7 @@ from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.health_server import serve_health
 
 _LEAST_INTERVAL = 1.0
+_HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +74,17 @@ class AgentOptions(GeneralOptions):
 def _run(given: Given[AgentOptions]) -> int:
     options, kubeconfig_file = given.options, given.options.kubeconfig
     if kubeconfig_file is None:
-        raise OptionsError([Problem("--kubeconfig", "is needed: `clusterregistry join` makes it")])
+        raise OptionsError(
+            [Problem("--kubeconfig", "is required: the kubeconfig that `clusterregistry join` has made")]
+        )
     _check(options)
-    member_config, source = _member(given)
     try:
         held = KubeconfigIdentity(kubeconfig_file)
         registry = identity.load(kubeconfig_file, user_agent=USER_AGENT)
-        member = OwnMember(member_config, source=source)
     except ConfigError as error:
         raise OperatorError(str(error), remedy="make the kubeconfig with `clusterregistry join`") from None
+    member_config, source = _member(given)
+    member = OwnMember(member_config, source=source)
     settings = AgentSettings(
         cluster=_cluster(options.cluster, held),
         interval=options.interval,
@@ -114,6 +117,8 @@ def _check(options: AgentOptions) -> None:
     namespace, _, name = options.kubeconfig_secret.partition("/")
     if options.kubeconfig_secret and not (namespace and name and "/" not in name):
         problems.append(Problem("--kubeconfig-secret", "must be NAMESPACE/NAME"))
+    if not 0 <= options.secure_port <= _HIGHEST_PORT:
+        problems.append(Problem("--secure-port", f"must be between 0 and {_HIGHEST_PORT}"))
     if problems:
         raise OptionsError(problems)
 
@@ -128,7 +133,9 @@ def _member(given: Given[AgentOptions]) -> tuple[RestConfig, str]:
             return config, f"kubeconfig {file.name}"
         found = rest_config.in_cluster(given.environ, user_agent=USER_AGENT)
     except ConfigError as error:
-        raise OperatorError(f"the member: {error}", remedy="correct the file of --member-kubeconfig") from None
+        raise OperatorError(
+            f"the member: {error}", remedy="name a kubeconfig of the member with --member-kubeconfig"
+        ) from None
     if found is None:
         raise OperatorError(
             "this is no pod of a cluster, and --member-kubeconfig is not given",
@@ -164,9 +171,20 @@ async def _until_signal(agent: Agent) -> None:
 
 
 AGENT: Subcommand[AgentOptions] = Subcommand(
-    help="Observes the cluster that it runs beside, writes its status into a registry, and renews its own certificate. "
-    "It only connects to others: without --secure-port nothing listens.\n\nUsage:\n  PROGRAM agent --kubeconfig=FILE "
-    "[--member-kubeconfig=FILE] [flags]\n",
+    help="""\
+Observes the cluster that it runs in or beside, writes its status into a registry, and renews its own certificate.
+
+It only connects to others: without --secure-port nothing listens. `PROGRAM join` makes its kubeconfig.
+
+Usage:
+  PROGRAM agent --kubeconfig=FILE [--member-kubeconfig=FILE] [flags]
+
+Examples:
+  # Beside the cluster, such as in systemd
+  PROGRAM agent --kubeconfig=edge-1-agent/agent.kubeconfig --member-kubeconfig=member.kubeconfig
+
+Exit status: 0 after SIGTERM or SIGINT, 2 for mistakes in the command line, 3 if it cannot start.
+""",
     options=OptionSet(shape=AgentOptions, program="clusterregistry"),
     run=_run,
 )

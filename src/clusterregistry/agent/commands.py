@@ -49,5 +49,10 @@ COMMANDS = (
         ),
     ),
     Listed(name="join", summary="join a registry from a member, and make its agent", load=_join),
-    Listed(name="agent", summary="observe the cluster that this runs in, and report to a registry", load=_agent),
+    Listed(
+        name="agent",
+        summary="observe the cluster that this runs in, and report to a registry",
+        load=_agent,
+        is_service=True,
+    ),
 )

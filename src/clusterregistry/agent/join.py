@@ -15,6 +15,7 @@ from clusterregistry.agent import identity
 from clusterregistry.agent.certificate import request_certificate
 from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.agents import AGENT, CLUSTER_EXTRA, OBSERVER, has_agent
+from clusterregistry.api.clusterregistry.v1beta1.bootstrap_token import PLURAL
 from clusterregistry.apimachinery.meta.names import name_errors
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import errors
@@ -194,10 +195,26 @@ async def read_cluster_id(member: RestConfig) -> str:
     async with Client(member) as client:
         try:
             found = await client.resource(_NAMESPACES).get("kube-system")
+            is_registry = await _has_tokens(client)
         except errors.ClientError as error:
             raise OperatorError(
                 f"the member cannot be asked for its kube-system namespace: {error}",
                 remedy="give --member-kubeconfig for a user who may read it",
             ) from None
+    if is_registry:
+        raise OperatorError(
+            f"{member.server} is a registry, not a member: its kubeconfig was taken for that of the member",
+            remedy="name a kubeconfig of the member with --member-kubeconfig, or join without its identity: "
+            "--without-member",
+        )
     uid = (found.get("metadata") or {}).get("uid")
     return uid if isinstance(uid, str) else ""
+
+
+async def _has_tokens(member: Client) -> bool:
+    """Whether this is a registry itself, which $KUBECONFIG often names. A member has no bootstrap tokens."""
+    try:
+        listed = await member.call(Call("GET", f"/apis/{CLUSTERS.group}/{CLUSTERS.version}"))
+    except errors.ClientError:
+        return False
+    return any(each.get("name") == PLURAL for each in listed.get("resources") or () if isinstance(each, dict))

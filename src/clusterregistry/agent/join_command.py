@@ -57,7 +57,7 @@ class JoinOptions:
     without_member: bool = option(
         False, kind=BOOLEAN, help="Do not ask the member for its identity: the Cluster gets no clusterID."
     )
-    member_context: str = option("", kind=TEXT, help="The context in it.", default_shown="its current one")
+    member_context: str = option("", kind=TEXT, help="The context in that kubeconfig.", default_shown="the current one")
     out: str = option(
         "",
         kind=TEXT,
@@ -111,7 +111,7 @@ def _token(options: JoinOptions) -> str:
     try:
         return credentials.read_token(options.token_file)
     except ConfigError as error:
-        raise OperatorError(str(error), remedy="put the token there, and nothing else") from None
+        raise OperatorError(f"--token-file: {error}", remedy="name a file with the token, and nothing else") from None
 
 
 def _check(options: JoinOptions, token: str) -> None:
@@ -122,7 +122,13 @@ def _check(options: JoinOptions, token: str) -> None:
     if split_token(token) is None:
         problems.append(Problem("--token", "is no bootstrap token: these have the form ID.SECRET"))
     if bool(options.ca_file) == bool(options.ca_hash):
-        problems.append(Problem("--ca-hash", "give either it or --ca-file: the server is always verified"))
+        problems.append(Problem("--ca-hash", "give one of --ca-hash and --ca-file: the registry is always verified"))
+    if options.token and options.token_file is not None:
+        problems.append(Problem("--token", "cannot be combined with --token-file"))
+    if options.out == _STANDARD_OUTPUT and options.output != TABLE:
+        problems.append(Problem("-o", f"cannot be combined with --out={_STANDARD_OUTPUT}, which prints the manifest"))
+    if not options.timeout:
+        problems.append(Problem("--timeout", "must be more than 0s"))
     if not LEAST_SECONDS <= options.certificate_duration <= LONGEST_SECONDS:
         problems.append(Problem("--certificate-duration", "must be from 10 minutes to 90 days (2160h)"))
     if problems:
@@ -133,9 +139,11 @@ def _authorities(options: JoinOptions) -> bytes:
     if options.ca_file is None:
         return trust.authority_with_hash(options.server, options.ca_hash)
     try:
-        return credentials.read_file(options.ca_file)
+        found = credentials.read_file(options.ca_file)
+        credentials.tls_context(authorities=found, insecure=False)
     except ConfigError as error:
-        raise OperatorError(str(error), remedy="name the file with the authority of the registry") from None
+        raise OperatorError(f"--ca-file: {error}", remedy="name the file with the authority of the registry") from None
+    return found
 
 
 def _member(given: Given[JoinOptions]) -> RestConfig | None:
@@ -149,7 +157,9 @@ def _member(given: Given[JoinOptions]) -> RestConfig | None:
         )
         if inside is not None:
             return inside
-        paths = kubeconfig.paths(given.environ, explicit=str(options.member_kubeconfig or ""))
+        paths = kubeconfig.paths(
+            given.environ, explicit=str(options.member_kubeconfig or ""), flag="--member-kubeconfig"
+        )
         context = kubeconfig.load(paths).context(options.member_context)
         return rest_config.from_context(context, user_agent=_USER_AGENT, read_files=True)
     except ConfigError as error:
@@ -172,17 +182,22 @@ def _deliver(options: JoinOptions, joined: Joined) -> None:
         say(text.rstrip("\n"))
         return
     directory = Path(options.out or f"{joined.name}-agent")
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        message, _ = operator_error.explain(directory, error, action="made")
-        raise OperatorError(message, remedy="name another directory with --out") from None
+    _make(directory)
     identity.write(directory / KUBECONFIG_FILE, joined.kubeconfig)
     identity.write(directory / MANIFEST_FILE, text.encode())
     if options.output != TABLE:
         say(rendered(_described(joined, directory), options.output))
     else:
-        say(*_next_steps(joined, directory))
+        say(*_next_steps(joined, directory, member=options.member_kubeconfig))
+
+
+def _make(directory: Path) -> None:
+    """Raises OperatorError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        message, _ = operator_error.explain(directory, error, action="made")
+        raise OperatorError(message, remedy="name another directory with --out") from None
 
 
 def _described(joined: Joined, directory: Path) -> dict[str, object]:
@@ -196,16 +211,17 @@ def _described(joined: Joined, directory: Path) -> dict[str, object]:
     }
 
 
-def _next_steps(joined: Joined, directory: Path) -> list[str]:
+def _next_steps(joined: Joined, directory: Path, *, member: Path | None) -> list[str]:
+    of_member = f"{member or 'MEMBER-KUBECONFIG'}"
     command = f"clusterregistry agent --cluster={joined.name} --kubeconfig={directory / KUBECONFIG_FILE}"
     return [
         f"This member has joined as {joined.name}. Next, start its agent, in the member:",
         "",
-        f"  kubectl apply -f {directory / MANIFEST_FILE}",
+        f"  kubectl --kubeconfig={of_member} apply -f {directory / MANIFEST_FILE}",
         "",
         "or beside it:",
         "",
-        f"  {command} --member-kubeconfig=FILE",
+        f"  {command} --member-kubeconfig={of_member}",
         "",
         f"Both files hold the agent's private key: delete {MANIFEST_FILE} once it is applied.",
         *(f"Note: {note}." for note in joined.notes),
@@ -213,9 +229,22 @@ def _next_steps(joined: Joined, directory: Path) -> list[str]:
 
 
 JOIN: Subcommand[JoinOptions] = Subcommand(
-    help="Joins a registry from a member: makes the Cluster, if it is missing, a certificate for the agent, and a "
-    "manifest for it. Repeated, it makes another certificate and keeps the Cluster.\n\nUsage:\n  PROGRAM join [NAME] "
-    "--server=URL --token=TOKEN --ca-hash=sha256:HEX [flags]\n",
+    help="""\
+Joins a registry from a member: makes the Cluster, if it is missing, and the kubeconfig and the manifest of an agent.
+
+The registry's administrator makes the token and this command: `PROGRAM join-token create NAME`. A join that is repeated
+makes another certificate, and keeps the Cluster.
+
+Usage:
+  PROGRAM join [NAME] --server=URL --token=TOKEN --ca-hash=sha256:HEX [flags]
+
+Examples:
+  # With a kubeconfig of the member; then apply edge-1-agent/agent.yaml there
+  PROGRAM join --server=URL --token=TOKEN --ca-hash=HASH --member-kubeconfig=member.kubeconfig
+
+  # Without a file in between
+  PROGRAM join --server=URL --token=TOKEN --ca-hash=HASH --out=- | kubectl --kubeconfig=member.kubeconfig apply -f -
+""",
     options=OptionSet(shape=JoinOptions, program="clusterregistry"),
     operands=Operands(most=1),
     run=_run,

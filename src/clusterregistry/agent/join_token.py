@@ -78,8 +78,7 @@ class CreateOptions(OutputOptions):
 
 def _create(given: Given[CreateOptions]) -> int:
     options, (cluster,) = given.options, given.operands
-    if not 0 < options.ttl <= LONGEST:
-        raise OptionsError([Problem("--ttl", "must be more than nothing, and 30 days (720h) at most")])
+    _check(options)
     config = registry_config(options, given.environ, user_agent=_USER_AGENT)
     with _tokens(config) as tokens:
         made, token = _made(tokens, cluster, options)
@@ -97,6 +96,23 @@ def _create(given: Given[CreateOptions]) -> int:
         f"  {command}",
     )
     return exit_status.OK
+
+
+def _check(options: CreateOptions) -> None:
+    """Raises OptionsError."""
+    problems = []
+    if not 0 < options.ttl <= LONGEST:
+        problems.append(Problem("--ttl", "must be more than 0s and at most 30 days (720h)"))
+    if options.server and not options.server.startswith("https://"):
+        problems.append(Problem("--server", "must be the https URL of the registry", "https://HOST:PORT"))
+    names = [name for name, _ in options.label]
+    problems += [
+        Problem("--label", f'"{name}" is given more than once')
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    if problems:
+        raise OptionsError(problems)
 
 
 def _made(tokens: SyncResourceClient, cluster: str, options: CreateOptions) -> tuple[Object, str]:
@@ -139,7 +155,7 @@ def _list(given: Given[OutputOptions]) -> int:
     with _tokens(config) as tokens:
         found = tokens.list_all()
     if given.options.output != TABLE:
-        say(rendered(found, given.options.output))
+        say(rendered(_without_managers(found), given.options.output))
         return exit_status.OK
     rows = [_row(each) for each in sorted(items(found), key=lambda each: str(each["metadata"]["name"]))]
     if not rows:
@@ -149,6 +165,13 @@ def _list(given: Given[OutputOptions]) -> int:
     widths = [max(len(row[column]) for row in table) for column in range(len(_COLUMNS))]
     say(*("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table))
     return exit_status.OK
+
+
+def _without_managers(found: Object) -> Object:
+    """The list without managedFields, which kubectl does not show either."""
+    for each in items(found):
+        each["metadata"].pop("managedFields", None)
+    return found
 
 
 def _row(token: Object) -> tuple[str, ...]:
@@ -193,6 +216,8 @@ def _remedy(error: errors.ClientError) -> str:
         return "ask the registry's administrator for the right to create, list and delete bootstraptokens"
     if isinstance(error, errors.NotFoundError):
         return "`clusterregistry join-token list` shows the tokens. Only a standalone registry has any"
+    if isinstance(error, errors.UnauthorizedError):
+        return "renew the credential in the kubeconfig: the registry does not know it"
     if isinstance(error, errors.TransportError):
         return "check that the kubeconfig is that of the registry, and that the registry runs"
     return "correct what the message names"
@@ -203,24 +228,45 @@ def _options(shape: type[Any]) -> OptionSet[Any]:
 
 
 CREATE: Subcommand[CreateOptions] = Subcommand(
-    help="Makes a bootstrap token, with which one member can join as CLUSTER until the token ends. Prints it, and the "
-    "command for the member.\n\nUsage:\n  PROGRAM join-token create CLUSTER [flags]\n",
+    help="""\
+Makes a bootstrap token, with which one member can join as CLUSTER until the token ends.
+
+Prints the token, and the command for the member. The token is shown this once: the registry keeps a hash of it.
+
+Usage:
+  PROGRAM join-token create CLUSTER [flags]
+
+Examples:
+  # A token for a day, and the labels that the cluster gets
+  PROGRAM join-token create edge-1 --label=env=edge --label=region=eu
+
+  # For a member that reaches the registry by another address
+  PROGRAM join-token create edge-1 --server=https://registry.example.com:8443
+""",
     options=_options(CreateOptions),
-    operands=Operands(least=1, most=1, missing="name the cluster: PROGRAM join-token create CLUSTER"),
+    operands=Operands(least=1, most=1, missing="name the cluster: clusterregistry join-token create CLUSTER"),
     run=_create,
 )
 
 LIST: Subcommand[OutputOptions] = Subcommand(
-    help="Lists the bootstrap tokens, without their secrets, which are kept nowhere.\n\nUsage:\n"
-    "  PROGRAM join-token list [flags]\n",
+    help="""\
+Lists the bootstrap tokens, without their secrets, which are kept nowhere.
+
+Usage:
+  PROGRAM join-token list [flags]
+""",
     options=_options(OutputOptions),
     run=_list,
 )
 
 DELETE: Subcommand[RegistryOptions] = Subcommand(
-    help="Deletes bootstrap tokens, which then count nowhere any more.\n\nUsage:\n  PROGRAM join-token delete ID... "
-    "[flags]\n",
+    help="""\
+Deletes bootstrap tokens: members can no longer join with them. Clusters that have joined, and their agents, stay.
+
+Usage:
+  PROGRAM join-token delete ID... [flags]
+""",
     options=_options(RegistryOptions),
-    operands=Operands(least=1, most=1000, missing="name the token: PROGRAM join-token delete ID"),
+    operands=Operands(least=1, most=1000, missing="name the token: clusterregistry join-token delete ID"),
     run=_delete,
 )

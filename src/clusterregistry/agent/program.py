@@ -62,7 +62,7 @@ class Agent:
         place: Place,
     ) -> None:
         """``registry`` is the access to the registry; its certificate is that of ``identity`` as it is now."""
-        self._settings = settings
+        self._settings, self._server = settings, registry.server
         interval = settings.interval
         self._client = Client(registry, parts=TransportParts(credentials=identity))
         clusters = ClusterClient(self._client)
@@ -109,6 +109,7 @@ class Agent:
 
     async def run(self) -> None:
         """Works until it is cancelled."""
+        _log.info("the agent of cluster %s reports to %s", self._settings.cluster, self._server)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for work in (self._informer, self._observer, self._writer, self._recorder, self._renewal):

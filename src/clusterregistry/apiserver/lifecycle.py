@@ -24,7 +24,7 @@ from clusterregistry.apiserver import service_manager
 from clusterregistry.apiserver.client_ca import AuthConfigSync, update_authorities
 from clusterregistry.apiserver.endpoints.request import ServedRequest
 from clusterregistry.apiserver.fd_limit import connection_limit
-from clusterregistry.apiserver.gc_tuning import run_full_collections, trim_malloc, tune_collector
+from clusterregistry.apiserver.gc_tuning import run_full_collections, tune_collector
 from clusterregistry.apiserver.http.server import BACKLOG, HttpServer
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.pki.live_tls import LiveTls, TlsFiles, keep_current
@@ -32,6 +32,7 @@ from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.server import Server, build
 from clusterregistry.apiserver.service_manager import ServiceManager
 from clusterregistry.apiserver.tasks import run_in_background
+from clusterregistry.cli.malloc import trim_malloc
 
 _WATCH_END_SECONDS = 2.0
 """How long a watcher has to read the end of its stream."""

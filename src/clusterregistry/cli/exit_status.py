@@ -8,3 +8,5 @@ FOUND = 1
 
 USAGE = 2
 STARTUP = 3
+INTERRUPTED = 130
+"""Ctrl-C ended a command before it was done, as shells report it."""

@@ -99,6 +99,8 @@ class Listed:
     commands: tuple[Listed, ...] = ()
     help: str = ""
     """The text above the list of commands, for one with commands of its own."""
+    is_service: bool = False
+    """It runs until it is told to end: an interrupt is no failure."""
 
     def command(self, program: str) -> Run:
         """The command as a program calls it; ``program`` is what stands before its name."""
@@ -106,11 +108,21 @@ class Listed:
 
     def _call(self, name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if self.load is not None:
-            return self.load().call(name, arguments, environ)
+            return self._run(self.load, name, arguments, environ)
         listed = "\n".join(list_lines(self.commands))
         text = f"{self.help.rstrip()}\n\nUsage:\n  {name} COMMAND [flags]\n\nCommands:\n{listed}\n"
         commands = {each.name: each.command(name) for each in self.commands}
         return Program(name=name, help=text, commands=commands).run(arguments, environ)
+
+    def _run(
+        self, load: Callable[[], Subcommand[Any]], name: str, arguments: Sequence[str], environ: Mapping[str, str]
+    ) -> int:
+        try:
+            return load().call(name, arguments, environ)
+        except KeyboardInterrupt:
+            if self.is_service:
+                raise
+            return exit_status.INTERRUPTED
 
     def described(self) -> Described:
         """The command for the completion scripts."""

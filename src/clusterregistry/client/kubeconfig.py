@@ -43,10 +43,10 @@ class Paths:
         return f"{listed}, from {self.source}" if self.source else listed
 
 
-def paths(environ: Mapping[str, str], *, explicit: str = "") -> Paths:
-    """The file of --kubeconfig, else those of $KUBECONFIG, else ~/.kube/config. Raises ConfigError for too many."""
+def paths(environ: Mapping[str, str], *, explicit: str = "", flag: str = "--kubeconfig") -> Paths:
+    """The file that a flag names, else those of $KUBECONFIG, else ~/.kube/config. Raises ConfigError for too many."""
     if explicit:
-        return Paths((Path(explicit).expanduser(),), "--kubeconfig")
+        return Paths((Path(explicit).expanduser(),), flag)
     listed = tuple(dict.fromkeys(Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part))
     if len(listed) > MAX_FILES:
         raise ConfigError(f"$KUBECONFIG names more than {MAX_FILES} files")

@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import io
 import logging
+import os
+import re
 import socket
 import ssl
 import weakref
@@ -42,6 +44,7 @@ _PROBE_IDLE, _PROBE_INTERVAL, _PROBES = 30, 10, 3
 _TURNS_TO_END = 20
 """Of the event loop. A connection takes five or so."""
 
+_CONNECT_CALL = re.compile(r"Connect call failed \('([^']*)', (\d+)")
 _NAME_MISMATCH = frozenset({62, 64})
 """X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 
@@ -390,7 +393,9 @@ def _broken(error: BaseException, attempt: _Attempt) -> errors.TransportError:
 
 
 def _classified(cause: BaseException, attempt: _Attempt) -> errors.TransportError:
-    why = errors.printable(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__, 300)
+    why = errors.printable(
+        _refused(cause) or getattr(cause, "strerror", None) or str(cause) or type(cause).__name__, 300
+    )
     unknown = attempt.sent
     if isinstance(cause, ssl.SSLCertVerificationError):
         if cause.verify_code in _NAME_MISMATCH:
@@ -408,6 +413,14 @@ def _classified(cause: BaseException, attempt: _Attempt) -> errors.TransportErro
     if isinstance(cause, socket.gaierror):
         return errors.UnreachableError(f"the name of the server is not known: {why}")
     return errors.UnreachableError(f"the server cannot be reached: {why}")
+
+
+def _refused(cause: BaseException) -> str:
+    """``127.0.0.1:8443: Connection refused`` for asyncio's ``Connect call failed ('127.0.0.1', 8443)``; else empty."""
+    if not isinstance(cause, OSError) or not cause.errno or (found := _CONNECT_CALL.search(str(cause))) is None:
+        return ""
+    host, port = found.groups()
+    return f"{f'[{host}]' if ':' in host else host}:{port}: {os.strerror(cause.errno)}"
 
 
 def _cause(error: BaseException) -> BaseException:

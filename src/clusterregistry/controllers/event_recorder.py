@@ -104,6 +104,7 @@ class EventRecorder:
 
     def record(self, cluster: Mapping[str, Any], happening: Happening) -> None:
         """Has an event written about a cluster. Never waits, and never fails."""
+        _log.debug("cluster %s: %s: %s", metadata(cluster).get("name"), happening.reason, happening.note)
         if len(self._waiting) >= MAX_WAITING:
             self.results["dropped"] += 1
             return

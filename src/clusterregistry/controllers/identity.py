@@ -1,8 +1,8 @@
 """The identity of a cluster: what is on record in its status, and whether what was observed is the same cluster.
 
 The record is the UID of the namespace kube-system, and the authority that signed the certificate of the API server. It
-is made from the first observation that nothing contradicts, and is never replaced: whoever means another cluster
-removes it from ``status.properties``, and the next observation makes a new one.
+is made from the first observation that nothing contradicts, and is never replaced: an operator who means another
+cluster removes it from ``status.properties``, and the next observation makes a new one.
 """
 
 from __future__ import annotations

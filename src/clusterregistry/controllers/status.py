@@ -313,7 +313,9 @@ def _nodes_ready(facts: _Facts) -> Finding:
     nodes = observation.nodes.value
     if nodes and nodes.ready < nodes.total:
         return Finding(_FALSE, Reason.NOT_READY, _nodes_not_ready(observation))
-    return Finding(_TRUE, "AllReady" if nodes and nodes.total else "NoNodes", "no node is not ready")
+    if nodes and nodes.total:
+        return Finding(_TRUE, "AllNodesReady", "all nodes are ready")
+    return Finding(_TRUE, "NoNodes", "the cluster has no nodes")
 
 
 def _identity_verified(facts: _Facts) -> Finding:

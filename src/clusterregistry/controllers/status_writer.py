@@ -114,6 +114,12 @@ class StatusWriter:
             entry.observation = observation
         self._queue.add(name)
 
+    def look(self, name: str) -> None:
+        """Looks at the caller's cache, which has changed: what is as new there need not be kept twice."""
+        entry = self._entries.get(name)
+        if entry is not None:
+            self._newest(name, entry)
+
     def forget(self, name: str) -> None:
         """Drops what is known of a cluster: it is deleted, or another one has its name."""
         self._entries.pop(name, None)
@@ -207,7 +213,7 @@ class StatusWriter:
         return self._wait_for_registry(error)
 
     async def _read_again(self, name: str, entry: _Entry) -> float | None:
-        """Another client was faster: the status is made anew from what it has written."""
+        """Another client was faster: the status is made again, from what it has written."""
         self.counts.results["conflict"] += 1
         try:
             entry.latest = await self._clusters.get(name)

@@ -40,7 +40,7 @@ def transitions(before: Told, status: Mapping[str, Any]) -> Iterator[Happening]:
 
 def _state(before: Told, status: Mapping[str, Any]) -> Happening:
     state, ok = status["state"], _condition(status, OK)
-    note = f"The cluster is {state}, it was {before.state}"
+    note = f"The cluster is {state}, it was {'not observed yet' if before.state == NEVER else before.state}"
     if state == READY:
         return Happening(reason="ClusterReady", note=f"{note}.", type=NORMAL)
     return Happening(reason=f"Cluster{state}", note=f"{note}: {ok.get('reason')}: {ok.get('message')}", type=WARNING)

@@ -26,7 +26,7 @@ def _controller() -> Subcommand[Any]:
 
 
 COMMANDS: tuple[Listed, ...] = (
-    Listed(name="controller", summary="observe clusters and write their status", load=_controller),
+    Listed(name="controller", summary="observe clusters and write their status", load=_controller, is_service=True),
     Listed(
         name="access",
         summary="try the credentials for clusters",

@@ -25,4 +25,4 @@ CONTROLLER = GrantedRole(
     ),
     users=("system:clusterregistry:controller",),
 )
-"""``clusterregistry controller``. Of leases it may renew its own alone; whoever names another one allows it."""
+"""``clusterregistry controller``. Of leases it may renew its own alone: one of another name takes another role."""

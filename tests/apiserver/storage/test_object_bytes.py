@@ -19,6 +19,7 @@ from clusterregistry.apiserver.storage.object_bytes import (
     decoded,
     decoded_to_read,
     has_owners,
+    has_same_property,
     is_being_deleted,
     labels_of,
     memo_of,
@@ -200,3 +201,28 @@ def test_the_newest_write_is_that_of_the_managed_fields() -> None:
     assert newest_write_time(served(new_object(creationTimestamp=changed, managedFields=fields[1:]))) == changed
     assert newest_write_time(served(new_object(creationTimestamp=created))) == ""
     assert newest_write_time(served(new_object(managedFields=[{"manager": "a"}]))) == ""
+
+
+_IDENTITIES = st.sampled_from(["a", "ab", "", 'a"', "a\\", '"id":"', 'a","id":"b'])
+_SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": _IDENTITIES,
+        "aa": _IDENTITIES,
+        "zz": _IDENTITIES,
+        "ie": st.fixed_dictionaries({"id": _IDENTITIES}),
+    },
+)
+
+
+@given(_SPECS, _SPECS)
+def test_a_property_that_is_certainly_the_same_is_the_same(one: Object, other: Object) -> None:
+    """Whatever is beside it; and what is the same is recognised, unless it needs escapes."""
+    states = [served({**new_object(labels={"id": "x"}), "spec": spec}) for spec in (one, other)]
+    same = has_same_property(states[0], states[1], "id")
+    found = [
+        [each for each in (spec.get("id"), spec.get("ie", {}).get("id")) if each is not None] for spec in (one, other)
+    ]
+    assert not same or found[0] == found[1]
+    if one == other and all(each in {"a", "ab", ""} for each in found[0]):
+        assert same

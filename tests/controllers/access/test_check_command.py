@@ -95,6 +95,19 @@ def test_one_cluster_or_some(members: Running, from_file: Run) -> None:
     assert members.simulator[0].request_count == 4  # of one check with four requests
 
 
+def test_clusters_with_an_agent_are_left_to_it(check: Run, tmp_path: Path) -> None:
+    write_rules(tmp_path / "access.yaml", rule({"none": {}}))
+    observed = cluster("edge")
+    observed["metadata"]["annotations"] = {"clusterregistry.k8s.io/observer": "agent"}
+    (tmp_path / "edge.yaml").write_text(yaml.safe_dump(observed))
+    flag = f"--cluster-file={tmp_path}/edge.yaml"
+    assert check(flag) == (0, "", "There is no cluster to try. 1 cluster left to the agent there.\n")
+    status, printed, said = check(flag, "edge")
+    assert status == 1
+    assert "NoEndpoint" in printed
+    assert said == "1 cluster tried, 1 with a problem.\n"
+
+
 FAULTS = [
     (Fault.UNAUTHORIZED, "Unauthorized", True, True, False),
     (Fault.OTHER_CA, "TLSUntrusted", True, False, None),
@@ -178,7 +191,7 @@ def test_what_cannot_be_done(check: Run, tmp_path: Path) -> None:
     assert "has 3 mistakes" in said
     write_rules(tmp_path / "access.yaml", rule({"none": {}}))
     assert check("--cluster-file=missing")[0] == 3
-    assert "--kubeconfig=FILE" in check()[2]
+    assert "name another kubeconfig with --kubeconfig" in check()[2]
     for content in ("kind: Pod\n", "a: [", "--- \n- 1\n"):
         (tmp_path / "odd.yaml").write_text(content)
         assert check(f"--cluster-file={tmp_path}/odd.yaml")[0] == 3

@@ -159,6 +159,8 @@ REFUSED: dict[str, tuple[str, str, Any]] = {
             "spec": {"user": "ann", "resourceAttributes": {"verb": "get", "resource": "clusters"}},
         },
     ),
+    "read metrics": ("GET", "/metrics", None),
+    "read profiles": ("GET", "/debug/pprof/goroutine", None),
     "list leases": ("GET", "/apis/coordination.k8s.io/v1/leases", None),
     "create a namespace": (
         "POST",
@@ -257,6 +259,11 @@ def test_an_agent_reports_events_about_its_cluster(admin: Client) -> None:
     other = {**newer, "regarding": {**reported["involvedObject"], "name": OTHER}}
     other["metadata"] = {"name": f"{OWN}.other", "namespace": "default"}
     admin.post(collection, other, headers=as_agent(OWN)).refused(403, "Forbidden")
+
+
+def test_an_agent_finds_out_what_is_served(admin: Client) -> None:
+    for path in ("/apis", "/apis/clusterregistry.k8s.io/v1beta1", "/openapi/v3", "/version", "/readyz"):
+        assert admin.get(path, headers=as_agent(OWN)).status == 200
 
 
 def test_a_group_without_the_name_is_nobody(admin: Client) -> None:

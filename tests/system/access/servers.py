@@ -275,7 +275,8 @@ def _key(metadata: dict[str, str]) -> str:
 
 
 _DEFAULT_BINDINGS = {
-    *("cluster-admin", "system:basic-user", "system:discovery", "system:monitoring", "system:public-info-viewer")
+    *("cluster-admin", "system:basic-user", "system:discovery", "system:monitoring", "system:public-info-viewer"),
+    "system:clusterregistry:controller",
 }
 _DEFAULT_ROLES = {
     *("admin", "edit", "view"),

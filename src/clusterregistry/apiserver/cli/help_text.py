@@ -33,9 +33,10 @@ First steps:
 
 Exit status:
   0  done, or stopped as asked
-  1  `storage check` has found something wrong
+  1  a check has found something wrong
   2  the command line, the environment or the configuration file is wrong; every mistake is named
   3  the server could not start or had to end, or a command could not do its work; a line says what to do
+  130  Ctrl-C ended a command before it was done
 """
 
 _STANDALONE = """\

@@ -26,16 +26,18 @@ _NO_GROUPS: frozenset[str] = frozenset()
 
 
 async def check(request: Request, stored: Stored) -> None:
-    """Decides on an object, or on the lack of one, if group rights have let the request pass. Raises 403 and 503."""
+    """Decides on an object, or on the lack of one, if group rights have let the request pass. Raises 403 and 503.
+
+    The decision of the request, which the audit log has, is the last one.
+    """
     rights = request.group_rights
     if rights is None:
         return
     attributes = attributes_of(request)
     found = rights.decide_on_stored(attributes, stored_groups(rights, request.info.key, stored))
-    decision = found if isinstance(found, Decision) else await found
-    request.decision = decision  # also for the audit log: the filter knew less
-    if not decision.allowed:
-        raise forbidden(attributes, decision)
+    request.decision = found if isinstance(found, Decision) else await found
+    if not request.decision.allowed:
+        raise forbidden(attributes, request.decision)
 
 
 def stored_groups(rights: GroupRights, key: str, stored: Stored) -> ObjectGroups:
@@ -68,11 +70,16 @@ BeforeCreate = Callable[[], Awaitable[None]]
 
 def for_write(scope: RequestScope, request: Request) -> tuple[Admit | None, BeforeCreate]:
     """What the store calls before it writes an object, and before an update creates one."""
-    admit = scope.admit_for(request.user, request.info)
-    if scope.group_rights is None:
+    admit, rights = scope.admit_for(request.user, request.info), scope.group_rights
+    if rights is None or (request.group_rights is None and _needs_no_groups(rights, request)):
         return admit, partial(require, request, CREATE)
-    access = WriteAccess(scope.group_rights, request, admit)
+    access = WriteAccess(rights, request, admit)
     return access.admit, access.before_create
+
+
+def _needs_no_groups(rights: GroupRights, request: Request) -> bool:
+    """Whether a write that other rights allow moves nothing between groups: a POST, or any where there are none."""
+    return request.info.verb == CREATE or not rights.membership.names
 
 
 class WriteAccess:
@@ -98,7 +105,7 @@ class WriteAccess:
             await self._admit(obj, old)
         if old is None:
             await self._admit_new(obj)
-        elif self._rights.membership.names and _labels(obj) != _labels(old):
+        elif _labels(obj) != _labels(old):
             await self._admit_move(obj, old)
 
     async def _admit_new(self, obj: Object) -> None:

@@ -232,24 +232,17 @@ def has_same_property(one: KeyValue, other: KeyValue, name: str) -> bool:
     Keys are sorted, so states that are equal from the metadata to the last such property have the same ones. It does
     not matter whether a key-value is served or stored, if its slot is set.
     """
-    start, other_start = one.value.index(b"}", one.slot), other.value.index(b"}", other.slot)
+    value, start = one.value, one.value.index(b"}", one.slot)
+    other_value, other_start = other.value, other.value.index(b"}", other.slot)
     marker = _string_property(name)
-    length = _length_to_last(one.value, marker, start=start)
-    if length < 0 or length != _length_to_last(other.value, marker, start=other_start):
+    last, other_last = value.rfind(marker, start), other_value.rfind(marker, other_start)
+    if last < 0 or other_last < 0:
+        return last == other_last
+    if last - start != other_last - other_start:
         return False
-    return not length or other.value.startswith(one.value[start : start + length], other_start)
-
-
-def _length_to_last(value: bytes, marker: bytes, *, start: int) -> int:
-    """The bytes from an offset to the end of the last string property; 0 if there is none, -1 if it has escapes."""
-    end = start
-    at = value.find(marker, start)
-    while at >= 0:
-        end = value.index(b'"', at + len(marker))
-        if value[end - 1] == _BACKSLASH:
-            return -1
-        at = value.find(marker, end)
-    return end - start
+    end = value.index(b'"', last + len(marker))
+    # With an escape it may not be the end.
+    return value[end - 1] != _BACKSLASH and other_value.startswith(value[start : end + 1], other_start)
 
 
 @cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from clusterregistry.apimachinery.meta import times
-from clusterregistry.controllers.access.configuration import Rule
+from clusterregistry.controllers.access.configuration import InClusterUse, Rule
 from clusterregistry.controllers.access.expiry import earliest, expiry_of
 from clusterregistry.controllers.access.resolver import PAUSE, Resolved, ResolveError, Resolver, ResolveRequest
 from clusterregistry.controllers.access.subject import Subject
@@ -145,7 +145,9 @@ class Binding:
             now + KEPT_PART * (end - now) if end is not None else None,
             now + resolved.keep_for if resolved.keep_for is not None else None,
         ]
-        info = CredentialInfo(source=self.rule.source, expires_at=end)
+        # A source that tells the end makes credentials as they are needed; files and Secrets wait for an operator.
+        renews = resolved.ends_at is not None or isinstance(self.rule.use, InClusterUse)
+        info = CredentialInfo(source=self.rule.source, expires_at=end, renews=renews)
         member = MemberCredential(credential=resolved.credential, info=info)
         self._held = _Held(resolved, member, earliest(*renewals))
         self._resolved_at, self._is_rejected, self._failure = self._clocks.monotonic(), False, None
@@ -176,4 +178,4 @@ class Binding:
 
 
 def _shown(end: float | None) -> str:
-    return times.render(datetime.fromtimestamp(end, UTC)) if end is not None else "at no known time"
+    return times.render(datetime.fromtimestamp(end, UTC)) if end is not None else "at a time that is not known"

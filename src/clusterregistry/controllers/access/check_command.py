@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
 from clusterregistry import __version__
+from clusterregistry.api.clusterregistry.agents import has_agent
 from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.meta.duration import human_duration
@@ -94,12 +96,13 @@ HELP = """\
 Tries the access to clusters by an access.yaml.
 
 For one cluster, or for all: which rule matches, where its credential comes from and when it ends, and whether the
-cluster accepts it. Each cluster is asked once, as the controller asks it. Credentials are never shown.
+cluster accepts it. Each cluster is asked once, as the controller asks it. Clusters with an agent, which the controller
+leaves to it, are tried only by NAME. Credentials are never shown.
 
 Usage:
   PROGRAM access check [NAME] --access-config FILE [flags]
 
-Exit status: 0 all clusters are fine, 1 some are not, 2 usage, 3 it could not be tried.
+Exit status: 0 all clusters are fine, 1 some are not, 2 for mistakes in the command line, 3 if nothing could be tried.
 """
 
 
@@ -118,11 +121,11 @@ def run(given: Given[CheckOptions]) -> int:
     _validate(given)
     assert options.access_config is not None
     name = given.operands[0] if given.operands else ""
-    found = asyncio.run(_check(options, options.access_config, name=name, environ=given.environ))
+    found, left = asyncio.run(_check(options, options.access_config, name=name, environ=given.environ))
     _print(found, options.output)
     wrong = sum(not each.is_fine for each in found)
     if options.output == "table":
-        complain(_summary(len(found), wrong))
+        complain(_summary(len(found), wrong, left))
     return exit_status.FOUND if wrong else exit_status.OK
 
 
@@ -136,6 +139,11 @@ def _validate(given: Given[CheckOptions]) -> None:
         problems.append(Problem("--cluster-file", "cannot be combined with --kubeconfig or --context"))
     if not 1 <= options.concurrency <= _MAX_CONCURRENCY:
         problems.append(Problem("--concurrency", f"must be between 1 and {_MAX_CONCURRENCY}"))
+    problems += [
+        Problem("--client-addresses", f'"{each}" is no IP address')
+        for each in options.client_addresses
+        if not _is_ip(each)
+    ]
     if not options.timeout:
         problems.append(Problem("--timeout", "must be more than 0s"))
     try:
@@ -146,18 +154,31 @@ def _validate(given: Given[CheckOptions]) -> None:
         raise OptionsError(problems)
 
 
-async def _check(options: CheckOptions, access_config: Path, *, name: str, environ: Mapping[str, str]) -> list[Checked]:
+def _is_ip(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def _check(
+    options: CheckOptions, access_config: Path, *, name: str, environ: Mapping[str, str]
+) -> tuple[list[Checked], int]:
+    """The findings, and how many clusters were not tried: unless they are named, those with an agent are left to it."""
     access = open_access(access_config, host=_host(options, environ))
     try:
-        chosen = await _clusters(options, name=name, environ=environ)
+        known = await _clusters(options, name=name, environ=environ)
+        chosen = [each for each in known if name or not has_agent(each)]
         settings = ObserverSettings(deadline=options.timeout, addresses=options.client_addresses, user_agent=USER_AGENT)
-        return await check_clusters(
+        found = await check_clusters(
             chosen,
             access,
             settings=settings,
             concurrency=options.concurrency,
             progress=Progress("tried", "clusters"),
         )
+        return found, len(known) - len(chosen)
     finally:
         await access.close()
 
@@ -171,9 +192,12 @@ def _host(options: CheckOptions, environ: Mapping[str, str]) -> RestConfig | Non
 def _config(environ: Mapping[str, str], file: Path | None, *, flag: str, context: str = "") -> RestConfig:
     """Raises OperatorError."""
     try:
-        return find_config(environ, file=file, context=context, user_agent=USER_AGENT)
+        return find_config(environ, file=file, context=context, user_agent=USER_AGENT, flag=flag)
     except ConfigError as error:
-        raise OperatorError(str(error), remedy=f"name another kubeconfig: {flag}=FILE") from None
+        remedy = f"name another kubeconfig with {flag}, or another context with --context"
+        raise OperatorError(
+            str(error), remedy=remedy if flag == "--kubeconfig" else f"name another with {flag}"
+        ) from None
 
 
 async def _clusters(options: CheckOptions, *, name: str, environ: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
@@ -195,10 +219,11 @@ def _print(found: Sequence[Checked], output: str) -> None:
         say(*table(found, now=time.time()))
 
 
-def _summary(count: int, wrong: int) -> str:
+def _summary(count: int, wrong: int, left: int) -> str:
+    agents = f" {counted(left, 'cluster')} left to the agent there." if left else ""
     if not count:
-        return "There is no cluster to try."
-    return f"{counted(count, 'cluster')} tried, {wrong or 'none'} with a problem."
+        return f"There is no cluster to try.{agents}"
+    return f"{counted(count, 'cluster')} tried, {wrong or 'none'} with a problem.{agents}"
 
 
 _HEADINGS = ("NAME", "RULE", "EXPIRES", "TLS", "CREDENTIAL", "VERSION", "RESULT")

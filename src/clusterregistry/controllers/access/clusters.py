@@ -10,7 +10,7 @@ from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.codecs.decoded import DecodeError
 from clusterregistry.apimachinery.meta.label_selectors import EVERYTHING, LabelSelector
 from clusterregistry.apimachinery.operator_error import OperatorError
-from clusterregistry.client.errors import ClientError, NotFoundError, printable
+from clusterregistry.client.errors import ClientError, ForbiddenError, NotFoundError, UnauthorizedError, printable
 from clusterregistry.client.rest import Client, ListOptions, Object, items
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.access.subject import subject_of
@@ -32,8 +32,15 @@ async def from_registry(config: RestConfig, *, name: str, selector: str) -> list
             return await _read(clusters, name=name, selector=selector)
     except ClientError as error:
         message = f"the clusters cannot be read from {config.server}: {printable(str(error), 400)}"
-        remedy = "check the address, the rights (get and list on clusters) and that the server is a cluster registry"
-        raise OperatorError(message, remedy=remedy) from None
+        raise OperatorError(message, remedy=_remedy(error)) from None
+
+
+def _remedy(error: ClientError) -> str:
+    if isinstance(error, UnauthorizedError):
+        return "renew the credential in the kubeconfig: the registry does not know it"
+    if isinstance(error, ForbiddenError):
+        return "ask the registry's administrator for the rights get and list on clusters: the role view has them"
+    return "check that the kubeconfig is that of the registry, and that the registry runs"
 
 
 async def _read(clusters: ClusterClient, *, name: str, selector: str) -> list[Object]:
@@ -43,7 +50,10 @@ async def _read(clusters: ClusterClient, *, name: str, selector: str) -> list[Ob
     try:
         return [await clusters.get(name)]
     except NotFoundError:
-        raise _unknown(name, "the registry") from None
+        raise UnknownClusterError(
+            f'there is no cluster "{printable(name, 253)}" in the registry',
+            remedy="see which there are: `kubectl get clusters`",
+        ) from None
 
 
 def from_file(file: Path, *, name: str, selector: LabelSelector = EVERYTHING) -> list[Object]:
@@ -56,13 +66,10 @@ def from_file(file: Path, *, name: str, selector: LabelSelector = EVERYTHING) ->
         return chosen
     named = [each for each in chosen if subject_of(each).name == name]
     if not named:
-        raise _unknown(name, str(file))
+        raise UnknownClusterError(
+            f'there is no cluster "{printable(name, 253)}" in {file}', remedy="name one of the clusters in the file"
+        )
     return named
-
-
-def _unknown(name: str, where: str) -> UnknownClusterError:
-    message = f'there is no cluster "{printable(name, 253)}" in {where}'
-    return UnknownClusterError(message, remedy="see which there are: `kubectl get clusters`")
 
 
 def _documents(file: Path) -> list[Any]:

@@ -166,8 +166,7 @@ def load(path: Path) -> tuple[Rule, ...]:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        problem = Problem(str(path), f"cannot be read: {error.strerror or error}")
-        raise AccessFileError(path, [problem]) from None
+        raise AccessFileError(path, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
     return parse(content, path)
 
 

@@ -168,11 +168,11 @@ class AccessRules:
             rules = configuration.load(self.path)
         except AccessFileError as error:
             self.problem = error
-            _log.error("%s; the former rules stay in use. What to do: %s", error, error.remedy)
+            _log.error("the former rules stay in use: %s\nWhat to do: %s", error, error.remedy)
             return
         self.problem = None
         self._use(rules)
-        _log.info("%s has changed: %d rules are in use", self.path, len(rules))
+        _log.info("%s has changed: %s in use", self.path, "1 rule is" if len(rules) == 1 else f"{len(rules)} rules are")
 
     def _use(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules

@@ -13,6 +13,9 @@ from clusterregistry.controllers.observer.observation import Failure, Reason
 
 MAX_MESSAGE = 256
 
+_TELLING = 16
+"""Characters of a secret that are not shown."""
+
 _EXPIRED, _NOT_YET_VALID = 10, 9
 """X509_V_ERR_CERT_HAS_EXPIRED and X509_V_ERR_CERT_NOT_YET_VALID."""
 
@@ -53,9 +56,23 @@ def bounded(text: str, *, credential: Credential | None = None) -> str:
     """A text as one printable line of at most 256 characters, in which a cluster cannot return its credential."""
     shown = errors.printable(text, 4 * MAX_MESSAGE)
     _, _, secret = credential.authorization.partition(" ") if credential else ("", "", "")
-    if secret and secret in shown:
-        shown = shown.replace(secret, "[credential]")
+    if secret:
+        shown = _masked(shown, secret)
     return shown if len(shown) <= MAX_MESSAGE else f"{shown[: MAX_MESSAGE - 3]}..."
+
+
+def _masked(text: str, secret: str) -> str:
+    """A text without the secret, and without a beginning of it: texts are cut, tokens may be longer than they are."""
+    start, shown = secret[:_TELLING], ""
+    while (at := text.find(start)) >= 0:
+        shown += f"{text[:at]}[credential]"
+        text = text[at + _common_length(text[at:], secret) :]
+    return shown + text
+
+
+def _common_length(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def probe_error(error: errors.ClientError, *, credential: Credential) -> ProbeError:
@@ -102,7 +119,7 @@ def _reason(error: errors.ClientError) -> Reason:
     if isinstance(error, errors.ConnectTimeoutError | errors.RequestTimeoutError):
         return Reason.TIMED_OUT
     if isinstance(error, errors.TLSError):
-        is_refused = isinstance(cause, ssl.SSLError) and cause.reason in _REFUSED_CERTIFICATE
+        is_refused = isinstance(cause, ssl.SSLError) and getattr(cause, "reason", "") in _REFUSED_CERTIFICATE
         return Reason.UNAUTHORIZED if is_refused else Reason.TLS_UNTRUSTED
     if isinstance(error, errors.ConnectError):
         if isinstance(cause, socket.gaierror):
@@ -118,7 +135,7 @@ def _reason(error: errors.ClientError) -> Reason:
 def _text(error: errors.ClientError) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(error, errors.CertificateNameError):
-        return f"{error}: check serverAddress against the names in the certificate"
+        return f"{str(error).rstrip('.')}: check serverAddress against the names in the certificate"
     if isinstance(cause, ssl.SSLCertVerificationError):
         if cause.verify_code == _EXPIRED:
             return "the server's certificate has expired: renew it on the cluster"

@@ -30,7 +30,11 @@ MAX_RESOURCES = 64
 """Kinds of capacity."""
 MAX_VALUES = 250_000
 """Values of a page of nodes: 2,500 a node. Counted before it is decoded, since a value may take 100 bytes of memory."""
+MAX_TOKEN = 8 << 10
+"""Of a page of nodes: it is sent back in the target of the next request. That of kube-apiserver has some 200."""
 
+_PAGE_RESERVE = 2
+"""Pages may be half full on average. Empty ones without end would take the CPU until the deadline."""
 _FAILED_CHECK = re.compile(r"^\[-\]([A-Za-z0-9][A-Za-z0-9._/-]{0,99})", re.MULTILINE)
 _VERSION = re.compile(r"v?[0-9][!-~]{0,62}", re.ASCII)
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}", re.ASCII)
@@ -121,8 +125,8 @@ class _NodeMetadata(msgspec.Struct, gc=False):
 
 
 class _Node(msgspec.Struct):
-    metadata: _NodeMetadata = field(default_factory=_NodeMetadata)
-    status: _NodeStatus = field(default_factory=_NodeStatus)
+    metadata: _NodeMetadata = msgspec.field(default_factory=_NodeMetadata)
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
     def is_ready(self) -> bool:
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
@@ -146,20 +150,24 @@ class NodeReader:
 
     def __init__(self, settings: ObserverSettings) -> None:
         self._settings = settings
+        self._max_pages = _PAGE_RESERVE * -(-settings.max_nodes // settings.page_size)
         self._decoder = msgspec.json.Decoder(_Page)
 
     async def read(self, client: RoundClient) -> Nodes:
-        tally, read_bytes, token = _Tally(), 0, ""
+        tally, read_bytes, pages, token = _Tally(), 0, 0, ""
         while True:
             response = await client.get_success(self._target(token), limit=self._settings.max_page)
             page = self._decode(client, response.body)
             read_bytes += len(response.body)
             self._add(client, tally, page.items or ())
+            pages += 1
             token = page.metadata.continue_token
             if not token:
                 return tally.nodes()
             if tally.total >= self._settings.max_nodes or read_bytes > self._settings.max_node_bytes:
                 raise client.refuse(f"the list of nodes has more than {self._settings.max_nodes} nodes or is too large")
+            if pages >= self._max_pages or len(token) > MAX_TOKEN:
+                raise client.refuse("the list of nodes does not come to an end")
 
     def _target(self, token: str) -> str:
         rest = f"&continue={quote(token, safe='')}" if token else ""
@@ -170,7 +178,7 @@ class NodeReader:
             raise client.refuse("a page of nodes has too many values")
         try:
             page = self._decoder.decode(body)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise client.refuse("the list of nodes is not JSON of the usual form") from None
         if page.kind != "NodeList":
             raise client.refuse(f"the list of nodes is of another kind: {printable(page.kind, 50)!r}")

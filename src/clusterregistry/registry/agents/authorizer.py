@@ -34,13 +34,16 @@ _OF_ONESELF = frozenset(
         ("authentication.k8s.io", "selfsubjectreviews"),
     }
 )
+_OPEN_PATHS = frozenset({"api", "apis", "openapi", "version", "healthz", "livez", "readyz"})
+"""The first segments of paths that clients need. Metrics and profiles are those of the whole server."""
+
 _AGENT = Decision(Verdict.DENY, "an agent may read its own cluster and write its status, and nothing else")
 _JOINING = Decision(Verdict.DENY, "a bootstrap token is for joining as its own cluster, and for nothing else")
 _ENDED = Decision(Verdict.DENY, "its bootstrap token does not exist any more, or has expired")
 
 
 class AgentAuthorizer(EmptyNameLister):
-    """Has no opinion on other users, and on what every user may do.
+    """Has no opinion on other users, and on what usually every user may do: discovery, and reviews of oneself.
 
     It lists no names for filtered lists: what it does not allow, it denies.
     """
@@ -52,8 +55,10 @@ class AgentAuthorizer(EmptyNameLister):
         if GROUPS.isdisjoint(attributes.user.groups):  # nearly every request
             return NO_OPINION
         identity = self._identities.of(attributes.user)
-        if identity is None or not attributes.is_resource_request:
+        if identity is None:
             return NO_OPINION
+        if not attributes.is_resource_request:
+            return NO_OPINION if attributes.path.strip("/").partition("/")[0] in _OPEN_PATHS else _AGENT
         if (attributes.group, attributes.resource) in _OF_ONESELF:
             return NO_OPINION
         if not identity.cluster:
