@@ -175,9 +175,7 @@ def test_what_is_no_credential_stays() -> None:
     assert bounded("a text", credential=NONE) == "a text"
 
 
-@given(
-    st.text(max_size=2000), st.text(alphabet=st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=16)
-)
+@given(st.text(max_size=2000), st.text(alphabet=st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=16))
 def test_messages_are_one_printable_bounded_line_without_the_credential(text: str, token: str) -> None:
     shown = bounded(f"{text}{token}{text}", credential=Credential(authorization=f"Bearer {token}"))
     assert len(shown) <= MAX_MESSAGE
