@@ -157,6 +157,8 @@ def test_a_controller_leaves_a_cluster_to_its_agent(site: Site, capsys: Output) 
 class _Tokens:
     """Access with one token."""
 
+    problem = None
+
     def __init__(self, token: str) -> None:
         self._token = token
 

@@ -59,6 +59,11 @@ class SimulatedMember:
         return f"https://{self.address}:{self.port}"
 
     @property
+    def open_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._connections)
+
+    @property
     def identity(self) -> Identity:
         if self._identity is None:
             self._identity = pki.identity(self.address, directory=self._directory)

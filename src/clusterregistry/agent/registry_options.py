@@ -10,9 +10,9 @@ from pathlib import Path
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import FILE, TEXT
-from clusterregistry.client import kubeconfig, rest_config
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.rest_config import RestConfig
+from clusterregistry.controllers.registry_config import find_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class RegistryOptions:
         None,
         kind=FILE,
         help="The kubeconfig of the registry.",
-        default_shown="$KUBECONFIG, else ~/.kube/config",
+        default_shown="$KUBECONFIG, else the service account of the pod, else ~/.kube/config",
         example="--kubeconfig=admin.kubeconfig",
     )
     context: str = option("", kind=TEXT, help="The context in the kubeconfig.", default_shown="the current one")
@@ -32,10 +32,7 @@ class RegistryOptions:
 def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, user_agent: str) -> RestConfig:
     """The access to the registry. Raises OperatorError."""
     try:
-        found = kubeconfig.load(kubeconfig.paths(environ, explicit=str(options.kubeconfig or ""))).context(
-            options.context
-        )
-        return rest_config.from_context(found, user_agent=user_agent, read_files=True)
+        return find_config(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
     except ConfigError as error:
         remedy = (
             "name the kubeconfig of the registry, such as DATA_DIR/admin.kubeconfig, with --kubeconfig, and a context "

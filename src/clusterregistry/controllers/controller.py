@@ -48,6 +48,11 @@ _START_BACKOFF = Backoff(first=1.0, longest=15.0)
 class ForgettingAccess(MemberAccess, Protocol):
     """Access that keeps credentials, and forgets those of clusters that are gone."""
 
+    @property
+    def problem(self) -> Exception | None:
+        """Why the newest rules are not in use; None: they are."""
+        ...
+
     def forget(self, name: str) -> None: ...
 
 
@@ -218,6 +223,8 @@ class Controller:
             return Answer(f"not ready: {why}\n".encode("utf-8", "replace"), HTTPStatus.SERVICE_UNAVAILABLE)
         leader = self._elector.leader if self._elector is not None else self._settings.identity
         lines = [f"[+]clusters: {len(informer.store)}", f"[+]leader: {leader or 'none yet'}"]
+        if (mistakes := self._access.problem) is not None:  # of which the log has each: anybody may read this
+            lines.append(f"[!]access: {str(mistakes).partition(chr(10))[0].rstrip(':')}; the former rules are in use")
         if (term := self._term) is not None and term.writer.problem:
             lines.append(f"[!]writes: {term.writer.problem}")
         if informer.last_error is not None:
@@ -237,6 +244,7 @@ class Controller:
             clusters=self._informer.store if self._informer is not None else (),
             is_leader=term is not None,
             has_synced=self._informer is not None and self._informer.has_synced,
+            has_access_problem=self._access.problem is not None,
             rounds=counts.rounds,
             running=term.observer.running if term is not None else 0,
             writes=counts.writes.results,

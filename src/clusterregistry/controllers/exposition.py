@@ -34,6 +34,7 @@ class Readings:
     clusters: Iterable[Mapping[str, Any]]
     is_leader: bool
     has_synced: bool
+    has_access_problem: bool
     rounds: Mapping[str, int]
     """Rounds of probes by the reason of their failure; empty: none."""
     running: int
@@ -65,6 +66,11 @@ class _Readings(Collector):
         yield from _clusters(readings.clusters)
         yield _gauge("leader", "Whether this process observes and writes.", float(readings.is_leader))
         yield _gauge("synced", "Whether the clusters of the registry are known.", float(readings.has_synced))
+        yield _gauge(
+            "access_config_problem",
+            "Whether the access file as it is now has mistakes, so that the former rules are in use.",
+            float(readings.has_access_problem),
+        )
         yield _gauge("running_rounds", "Rounds of probes that run now.", readings.running)
         yield _gauge("waiting_writes", "Clusters whose status waits to be written.", readings.waiting)
         yield _counter("rounds", "Rounds of probes, by the reason why nothing was learned.", "reason", readings.rounds)

@@ -169,6 +169,43 @@ def test_a_selector_matches_exactly_when_each_of_its_requirements_does(
     assert LabelSelector(tuple(parts)).matches(labels) is all(each)
 
 
+few_keys = st.sampled_from("abcdefghijkl")
+"""So few that long selectors have some of the labels, and several requirements on one."""
+
+on_few_keys = st.one_of(
+    st.builds(Requirement, few_keys, st.sampled_from(("exists", "!"))),
+    st.builds(Requirement, few_keys, st.sampled_from(("=", "!=", "in", "notin", "<", ">")), st.tuples(st.just("1"))),
+)
+
+
+@given(
+    st.lists(on_few_keys, min_size=9, max_size=30, unique=True), st.dictionaries(few_keys, st.sampled_from(("0", "1")))
+)
+def test_so_does_one_of_many_requirements(parts: list[Requirement], labels: dict[str, str]) -> None:
+    each = [LabelSelector((part,)).matches(labels) for part in parts]
+    assert LabelSelector(tuple(parts)).matches(labels) is all(each)
+    holding = [part for part, does in zip(parts, each, strict=True) if does]
+    assert LabelSelector(tuple(holding)).matches(labels) is True
+
+
+class LookedUp(dict[str, str]):
+    """Labels that count how often one of them is looked up."""
+
+    count = 0
+
+    def get(self, key: str, default: object = None) -> object:  # type: ignore[override]
+        self.count += 1
+        return super().get(key, default)  # type: ignore[arg-type]
+
+
+def test_of_many_requirements_those_on_other_labels_cost_nothing() -> None:
+    # A user who may write sets must not make each change of a label look at thousands of conditions.
+    absent = tuple(Requirement(f"k{number}", "notin", ("x",)) for number in range(100))
+    labels = LookedUp(k7="y", a="b")
+    assert LabelSelector((*absent, Requirement("a", "=", ("b",)))).matches(labels)
+    assert labels.count == 2
+
+
 @given(st.text(alphabet=st.sampled_from("ab=!(),<> \tin not\0é-_/.'\""), max_size=30) | st.text(max_size=30))
 def test_any_text_parses_or_is_refused_as_a_selector(text: str) -> None:
     with suppress(SelectorError):

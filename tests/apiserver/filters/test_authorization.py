@@ -18,6 +18,7 @@ from clusterregistry.apiserver.endpoints.request import Request
 from clusterregistry.apiserver.filters import authorization
 from clusterregistry.apiserver.http.response import Answer, resolve, text_response
 from clusterregistry.apiserver.registry.object_filter import EVERYTHING
+from tests.apiserver.authz.groups import Groups, rights
 from tests.apiserver.authz.rbac.policies import GROUP, a_rule, bound, bound_in, policy_of
 from tests.apiserver.server.requests import BareRequest
 
@@ -133,3 +134,53 @@ async def test_a_namespace_is_watched_by_its_name() -> None:
     assert request.visible.view() == View(frozenset({"a"}))
     await refused(RBACAuthorizer(policy), path="/api/v1/watch/namespaces/b", namespaced=NAMESPACED)
     await refused(rights_in("a"), path="/api/v1/namespaces", namespaced=NAMESPACED)
+
+
+THING = f"{THINGS}/a"
+ON_SETS = a_rule("get list deletecollection create", "sets/things", names=["red"])
+
+
+def by_sets(last: Authorizer | None = None) -> tuple[Union, dict[str, Any]]:
+    """An authorizer, and the rights by the set red, which has the object a."""
+    policy = policy_of({"r": [ON_SETS]}, {"b": bound("r", "User jane")})
+    union = Union([RBACAuthorizer(policy), *([last] if last else [])])
+    return union, {"group_rights": {(GROUP, "things"): rights(union, Groups(red="a", blue="b"))}}
+
+
+async def test_a_member_of_a_set_may_be_read_and_is_decided_on_again() -> None:
+    union, more = by_sets()
+    request = await passed(union, path=THING, **more)
+    assert request.group_rights is more["group_rights"][GROUP, "things"]
+    assert request.decision is not None
+    assert request.decision.reason.startswith('group rights by sets "red": RBAC')
+    assert request.visible is EVERYTHING
+    for path in (f"{THINGS}/b", f"{THING}/status"):
+        await refused(union, path=path, **more)
+    await refused(union, path=THING)
+
+
+@pytest.mark.parametrize("says", [Says, SaysLater])
+async def test_members_are_shown_in_lists(says: type[Says]) -> None:
+    union, more = by_sets()
+    request = await passed(union, **more)
+    assert request.visible.view() == View(groups=frozenset({"red"}))
+    assert request.group_rights is None
+    await refused(union, query="watch=true", **more)
+    denied, more = by_sets(says(DENY))
+    for path in (THINGS, THING):
+        await refused(denied, path=path, **more)
+
+
+async def test_what_is_allowed_by_itself_needs_no_set() -> None:
+    for says in (Says, SaysLater):
+        union, more = by_sets(says(ALLOW))
+        request = await passed(union, path=f"{THINGS}/b", **more)
+        assert request.group_rights is None
+        watching = await passed(union, query="watch=true", **more)
+        assert watching.visible.view() is None
+
+
+async def test_sets_give_no_right_in_a_namespace() -> None:
+    union, more = by_sets()
+    for path in (IN_N, f"{IN_N}/a"):
+        await refused(union, path=path, **more)

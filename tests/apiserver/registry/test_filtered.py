@@ -176,6 +176,39 @@ async def test_rights_that_change_wake_the_watch(store: Store, feed: FilteredFee
     assert not (await feed.next_delivery([])).unmarked
 
 
+async def test_watches_whose_rights_change_together_leave_turns_to_others(
+    store: Store, broadcaster: Broadcaster
+) -> None:
+    looked_at: list[int] = []
+    turn = 0
+
+    class Counted(Rights):
+        def view(self) -> View | None:
+            looked_at.append(turn)
+            return super().view()
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    rights = Counted("a")
+    feeds = [
+        FilteredFeed(broadcaster, options=options(rights), encode=encode, on_overflow=lambda: None) for _ in range(5)
+    ]
+    await write(store, "a", "b")
+    for each in feeds:
+        await begin(each, store)
+    looked_at.clear()
+    counting = asyncio.create_task(count_turns())
+    rights.become("a", "b", revision=4)
+    deliveries = await asyncio.gather(*(each.next_delivery([]) for each in feeds))
+    counting.cancel()
+    assert [sent(delivery) for delivery in deliveries] == [["ADDED b@3"]] * 5
+    assert len(set(looked_at)) == 5
+
+
 async def test_what_happened_since_rights_changed_comes_behind_all_that_they_show(
     store: Store, feed: FilteredFeed, rights: Rights
 ) -> None:

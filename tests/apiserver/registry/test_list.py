@@ -7,16 +7,24 @@ import base64
 import itertools
 import json
 import time
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apimachinery.meta.field_selectors import parse_field_selector
 from clusterregistry.apimachinery.meta.label_selectors import parse_label_selector
+from clusterregistry.apiserver.authz.view import View
+from clusterregistry.apiserver.registry import list as list_module
 from clusterregistry.apiserver.registry.list import ListOptions, decode_token, encode_token, selected
+from clusterregistry.apiserver.registry.object_filter import Everything
+from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage.interface import KeyValue
 from clusterregistry.apiserver.storage.object_bytes import presented, to_stored
+from clusterregistry.apiserver.storage.sqlite import SQLiteStorage
+from clusterregistry.registry.cluster import cluster_resource
 from tests.apiserver.api.clients import Client
 from tests.apiserver.api.objects import CLUSTERS, cluster
 
@@ -103,3 +111,40 @@ def test_a_selector_of_too_many_requirements_is_a_bad_request(client: Client) ->
     refused = client.get(CLUSTERS, labelSelector=many).refused(400, "BadRequest")
     assert "more than 1000 different requirements" in refused["message"]
     assert len(client.get(CLUSTERS, labelSelector=",".join(["a=b"] * 5000)).expect(200)["items"]) == 1
+
+
+class Changing(Everything):
+    """Shows the objects that a test says, one view after the other."""
+
+    def __init__(self, *views: View | None) -> None:
+        self.views = list(views)
+
+    def view(self) -> View | None:
+        return self.views.pop(0) if len(self.views) > 1 else self.views[0]
+
+
+def some(*names: str) -> View:
+    return View(frozenset(names))
+
+
+@pytest.mark.parametrize(
+    ("views", "shown"),
+    [
+        ([some("a1")], ["a1"]),
+        ([some("a1"), some("a2")], ["a2"]),
+        ([some("a1"), None], ["a0", "a1", "a2"]),
+        ([some("a0"), some("a1"), some("a0"), some("a1"), some("a0"), some("a1"), some("a2")], ["a2"]),
+        ([None, some("a1"), None], ["a0", "a1", "a2"]),
+    ],
+)
+async def test_objects_are_compared_with_rights_that_hold_all_the_while(
+    views: list[View | None], shown: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(list_module, "_WITHOUT_A_PAUSE", -1.0)
+    backend = await SQLiteStorage.open(tmp_path / "registry.db")
+    resource = cluster_resource("off")
+    store = Store(resource, backend, now=str)
+    items = [KeyValue(f"{store.prefix}a{number}", b"", 1) for number in range(3)]
+    found = await list_module._shown(store, Changing(*views), items)
+    assert [store.key_in(kv) for kv in found] == shown
+    await backend.close()

@@ -281,6 +281,31 @@ async def test_the_code_of_a_shell_takes_plain_values_only(tmp_path: Path, plugi
     assert await token_of(access, cluster(config={"zone": "eu-north_1"})) == SECRET
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sh", "-c"),
+        ("/bin/bash", "-o", "pipefail", "-euc"),
+        ("env", "sh", "-c"),
+        ("env", "TOKEN_DIR=/x", "/bin/sh", "-c", "--"),
+        ("timeout", "5", "bash5.2", "-c"),
+        ("busybox", "sh", "-c"),
+        ("su", "--shell", "/bin/bash", "--command"),
+    ],
+)
+async def test_code_is_found_however_its_shell_is_started(tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, *arguments = words
+    use = {"exec": {"command": command, "args": [*arguments, "get-token {config.zone}"], "timeout": "50s"}}
+    access = access_rules(tmp_path, rule(use))
+    assert "shell" in (await failure_of(access, cluster(config={"zone": "$(id)"}))).message
+
+
+async def test_an_option_of_another_command_takes_any_value(tmp_path: Path, plugin: Plugin) -> None:
+    access = access_rules(tmp_path, rule(plugin.use("-c", "{config.zone}", "sh", "{config.zone}")))
+    assert await token_of(access, cluster(config={"zone": "a b"})) == SECRET
+    assert plugin.seen_arguments == ["-c", "a b", "sh", "a b"]
+
+
 async def test_a_command_gets_its_variables_and_not_the_tokens_of_env_rules(tmp_path: Path, plugin: Plugin) -> None:
     access = access_rules(
         tmp_path,

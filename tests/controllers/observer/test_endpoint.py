@@ -108,13 +108,36 @@ def test_an_address_may_be_a_host_with_a_port_or_an_https_url(address: str, url:
 @pytest.mark.parametrize(
     "address",
     [
-        "http://host", "http://host:443", "ftp://host", "file:///etc/passwd", "unix:///run/api.sock", "//host", "host/path",
-        "https://user:secret@host", "https://user@host", "user:secret@host:443", "https://host:6443@other",
-        "https://host\\@other", "https://host/\r\nx: y", "https://host/a b", "host\nother", " host", "https://", "https:///p",
-        "host:0", "host:65536", "host:443:1", "[::1", "fe80::1%eth0", "https://[fe80::1%25eth0]", "ho st", "\ud800", "",
+        "http://host",
+        "http://host:443",
+        "ftp://host",
+        "file:///etc/passwd",
+        "unix:///run/api.sock",
+        "//host",
+        "host/path",
+        "https://user:secret@host",
+        "https://user@host",
+        "user:secret@host:443",
+        "https://host:6443@other",
+        "https://host\\@other",
+        "https://host/\r\nx: y",
+        "https://host/a b",
+        "host\nother",
+        " host",
+        "https://",
+        "https:///p",
+        "host:0",
+        "host:65536",
+        "host:443:1",
+        "[::1",
+        "fe80::1%eth0",
+        "https://[fe80::1%25eth0]",
+        "ho st",
+        "\ud800",
+        "",
         "https://" + "h" * 5000,
     ],
-)  # fmt: skip
+)
 def test_hostile_and_wrong_addresses_are_not_used(address: str) -> None:
     assert server_url(address) is None
     assert chosen(at(address), at("well")) == "https://well:443"
@@ -153,10 +176,14 @@ def test_a_wrong_address_is_told_in_one_bounded_line() -> None:
 @pytest.mark.parametrize(
     "cluster",
     [
-        {}, {"spec": None}, {"spec": {"kubernetesApiEndpoints": []}}, endpoints(), endpoints(None, 7, "host", {}, at(""), at(7)),
+        {},
+        {"spec": None},
+        {"spec": {"kubernetesApiEndpoints": []}},
+        endpoints(),
+        endpoints(None, 7, "host", {}, at(""), at(7)),
         {"spec": {"kubernetesApiEndpoints": {"serverEndpoints": {"a": 1}}}},
     ],
-)  # fmt: skip
+)
 def test_without_an_address_there_is_no_endpoint(cluster: dict[str, Any]) -> None:
     assert "no entry" in refusal(cluster)
 

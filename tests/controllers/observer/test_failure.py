@@ -53,56 +53,89 @@ def unreachable(number: int) -> errors.TransportError:
 CASES: dict[str, tuple[errors.ClientError, Reason, type[ProbeError], str]] = {
     "no name": (
         caused(errors.UnreachableError("the name of the server is not known"), socket.gaierror(-2, "unknown")),
-        Reason.NAME_NOT_RESOLVED, RoundError, "name of the server",
+        Reason.NAME_NOT_RESOLVED,
+        RoundError,
+        "name of the server",
     ),
     "refused": (unreachable(errno.ECONNREFUSED), Reason.CONNECTION_REFUSED, RoundError, "refuses"),
     "reset": (unreachable(errno.ECONNRESET), Reason.CONNECTION_REFUSED, RoundError, "https port"),
     "ended": (
-        caused(errors.UnreachableError("ended"), ConnectionError()), Reason.CONNECTION_REFUSED, RoundError, "https port",
+        caused(errors.UnreachableError("ended"), ConnectionError()),
+        Reason.CONNECTION_REFUSED,
+        RoundError,
+        "https port",
     ),
     "no route": (unreachable(errno.EHOSTUNREACH), Reason.CONNECTION_REFUSED, RoundError, "no route to the server"),
     "no network": (unreachable(errno.ENETUNREACH), Reason.CONNECTION_REFUSED, RoundError, "no route to the network"),
     "kernel timeout": (unreachable(errno.ETIMEDOUT), Reason.TIMED_OUT, RoundError, "cannot be reached"),
-    "no connection in time": (errors.ConnectTimeoutError("no connection in time"), Reason.TIMED_OUT, RoundError, "time"),
+    "no connection in time": (
+        errors.ConnectTimeoutError("no connection in time"),
+        Reason.TIMED_OUT,
+        RoundError,
+        "time",
+    ),
     "no response in time": (errors.RequestTimeoutError("no response in time"), Reason.TIMED_OUT, RoundError, "time"),
     "proxy": (errors.ProxyError("the proxy refuses"), Reason.CONNECTION_REFUSED, RoundError, "proxy"),
     "tls": (
         caused(errors.TLSError("TLS fails: no protocols available"), alert("NO_PROTOCOLS_AVAILABLE")),
-        Reason.TLS_UNTRUSTED, RoundError, "no protocols available",
+        Reason.TLS_UNTRUSTED,
+        RoundError,
+        "no protocols available",
     ),
     "client certificate": (
         caused(errors.TLSError("TLS fails: certificate required"), alert("TLSV13_ALERT_CERTIFICATE_REQUIRED")),
-        Reason.UNAUTHORIZED, RoundError, "certificate required",
+        Reason.UNAUTHORIZED,
+        RoundError,
+        "certificate required",
     ),
     "expired": (
-        caused(errors.UntrustedCertificateError("no"), verification(10)), Reason.TLS_UNTRUSTED, RoundError, "has expired",
+        caused(errors.UntrustedCertificateError("no"), verification(10)),
+        Reason.TLS_UNTRUSTED,
+        RoundError,
+        "has expired",
     ),
     "not yet valid": (
-        caused(errors.UntrustedCertificateError("no"), verification(9)), Reason.TLS_UNTRUSTED, RoundError, "clocks",
+        caused(errors.UntrustedCertificateError("no"), verification(9)),
+        Reason.TLS_UNTRUSTED,
+        RoundError,
+        "clocks",
     ),
     "other authority": (
         caused(errors.UntrustedCertificateError("no"), verification(20, "unable to get issuer")),
-        Reason.TLS_UNTRUSTED, RoundError, "unknown authority",
+        Reason.TLS_UNTRUSTED,
+        RoundError,
+        "unknown authority",
     ),
     "other name": (
         caused(errors.CertificateNameError("another name: not valid for 'x'."), verification(62)),
-        Reason.TLS_UNTRUSTED, RoundError, "'x': check serverAddress",
+        Reason.TLS_UNTRUSTED,
+        RoundError,
+        "'x': check serverAddress",
     ),
     "configuration": (errors.ConfigError("it is no PEM"), Reason.TLS_UNTRUSTED, RoundError, "caBundle"),
     "plugin": (errors.ExecPluginError("no"), Reason.TLS_UNTRUSTED, RoundError, "caBundle"),
     "cut": (errors.DisconnectedError("ended"), Reason.BAD_RESPONSE, CutError, "before the response was complete"),
     "redirect": (
-        errors.RedirectError("a redirect", status=302, location="https://other"), Reason.BAD_RESPONSE, ProbeError, "redirect",
+        errors.RedirectError("a redirect", status=302, location="https://other"),
+        Reason.BAD_RESPONSE,
+        ProbeError,
+        "redirect",
     ),
     "too large": (
-        errors.ResponseTooLargeError("more than 5 bytes", status=200, limit=5), Reason.BAD_RESPONSE, ProbeError, "more than",
+        errors.ResponseTooLargeError("more than 5 bytes", status=200, limit=5),
+        Reason.BAD_RESPONSE,
+        ProbeError,
+        "more than",
     ),
     "no http": (errors.MalformedResponseError("bad"), Reason.BAD_RESPONSE, ProbeError, "does not answer with HTTP"),
     "no json": (
-        errors.MalformedResponseError("no JSON object", status=200), Reason.BAD_RESPONSE, ProbeError, "no JSON object",
+        errors.MalformedResponseError("no JSON object", status=200),
+        Reason.BAD_RESPONSE,
+        ProbeError,
+        "no JSON object",
     ),
     "too many": (errors.LimitError("too many objects"), Reason.BAD_RESPONSE, ProbeError, "too many"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -129,11 +162,20 @@ def test_every_class_of_errors_has_a_case() -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (400, Reason.BAD_RESPONSE), (401, Reason.UNAUTHORIZED), (403, Reason.FORBIDDEN), (404, Reason.BAD_RESPONSE),
-        (405, Reason.BAD_RESPONSE), (410, Reason.BAD_RESPONSE), (418, Reason.BAD_RESPONSE), (429, Reason.NOT_READY),
-        (500, Reason.NOT_READY), (503, Reason.NOT_READY), (504, Reason.NOT_READY), (599, Reason.NOT_READY),
+        (400, Reason.BAD_RESPONSE),
+        (401, Reason.UNAUTHORIZED),
+        (403, Reason.FORBIDDEN),
+        (404, Reason.BAD_RESPONSE),
+        (405, Reason.BAD_RESPONSE),
+        (410, Reason.BAD_RESPONSE),
+        (418, Reason.BAD_RESPONSE),
+        (429, Reason.NOT_READY),
+        (500, Reason.NOT_READY),
+        (503, Reason.NOT_READY),
+        (504, Reason.NOT_READY),
+        (599, Reason.NOT_READY),
     ],
-)  # fmt: skip
+)
 def test_each_status_has_a_reason(code: int, reason: Reason) -> None:
     found = probe_error(errors.from_code(code, "so it is", retry_after=7.0), credential=CREDENTIAL)
     assert found.failure.reason is reason
@@ -175,7 +217,9 @@ def test_what_is_no_credential_stays() -> None:
     assert bounded("a text", credential=NONE) == "a text"
 
 
-@given(st.text(max_size=2000), st.text(alphabet=st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=16))
+@given(
+    st.text(max_size=2000), st.text(alphabet=st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=16)
+)
 def test_messages_are_one_printable_bounded_line_without_the_credential(text: str, token: str) -> None:
     shown = bounded(f"{text}{token}{text}", credential=Credential(authorization=f"Bearer {token}"))
     assert len(shown) <= MAX_MESSAGE

@@ -31,7 +31,7 @@ class Rounds:
         self.running: Counter[str] = Counter()
         self.most = 0
 
-    async def work(self, name: str, is_forced: bool) -> float:
+    async def work(self, name: str, is_forced: bool) -> float:  # noqa: FBT001 - the port of Schedule
         self.starts.append((name, now()))
         if is_forced:
             self.forced.append(name)
@@ -307,7 +307,7 @@ def test_a_round_that_raises_is_told_and_the_next_one_comes(caplog: pytest.LogCa
     async def check() -> None:
         starts: list[float] = []
 
-        async def work(name: str, is_forced: bool) -> float:
+        async def work(name: str, is_forced: bool) -> float:  # noqa: FBT001 - as above
             starts.append(now())
             raise RuntimeError(f"a bug {name} {is_forced}")
 

@@ -12,6 +12,7 @@ import pytest
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.registry.deletion import DeleteOptions
 from clusterregistry.apiserver.registry.store import Store
+from clusterregistry.apiserver.storage.object_bytes import decoded, to_stored
 from clusterregistry.registry.bootstraptoken import bootstrap_token_resource
 from clusterregistry.registry.bootstraptoken.tokens import BootstrapTokens
 from tests.apiserver.storage.engines import LaggingEngine, SharedEngine
@@ -71,3 +72,17 @@ async def test_a_token_of_the_same_name_has_another_secret(replicas: tuple[Store
     assert await user_of(other) is None
     user = await user_of(one, "aaaaaa." + "z" * 32)
     assert user is not None
+
+
+@pytest.mark.parametrize("stored", ["sha256:é", "sha256:", "md5:0", "", f"sha256:{'F' * 64}"])
+async def test_a_hash_that_another_program_stored_matches_nothing(replicas: tuple[Store, Store], stored: str) -> None:
+    one, other = replicas
+    await made_on(one, other)
+    kv = one.storage.get_stale(one.prefix + "aaaaaa")
+    assert kv is not None
+    obj = decoded(kv)
+    obj["spec"]["secretHash"] = stored
+    revision = await one.storage.update(kv.key, to_stored(obj), expected=kv.revision)
+    await other.storage.wait_for(revision)
+    for store in replicas:
+        assert await user_of(store) is None

@@ -191,6 +191,50 @@ def test_a_request_with_other_names_is_refused(admin: Client) -> None:
     admin.post(REQUESTS, unnamed, headers=as_agent(OWN)).refused(403, "Forbidden")
 
 
+@pytest.mark.parametrize("field", ["finalizers", "ownerReferences", "labels", "annotations"])
+def test_a_request_has_nothing_that_keeps_it(admin: Client, field: str) -> None:
+    # One with a finalizer would stay for ever, and fifty of them end the renewals of the next cluster of that name.
+    request = agent_request(OWN)
+    request["metadata"] |= METADATA[field]
+    admin.post(REQUESTS, request, headers=as_agent(OWN)).refused(403, "Forbidden")
+    request["metadata"].pop(field)
+    admin.post(REQUESTS, request, headers=as_agent(OWN)).expect(201)
+
+
+METADATA: dict[str, dict[str, Any]] = {
+    "finalizers": {"finalizers": ["example.com/x"]},
+    "ownerReferences": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "1"}]},
+    "labels": {"labels": {"a": "b"}},
+    "annotations": {"annotations": {"a": "b"}},
+}
+
+
+def test_what_an_agent_writes_is_bounded(admin: Client) -> None:
+    headers, path = as_agent(OWN), f"{CLUSTERS}/{OWN}/status"
+    conditions = [
+        {
+            "type": f"T{number}",
+            "status": "True",
+            "reason": "R",
+            "message": "x" * 1000,
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        }
+        for number in range(64)
+    ]
+    admin.patch(path, {"status": {"conditions": conditions[:50]}}, headers=headers).expect(200)
+    admin.patch(path, {"status": {"conditions": conditions}}, headers=headers).refused(403, "Forbidden")
+    admin.patch(path, {"status": {"conditions": conditions}}).expect(200)
+    admin.patch(path, {"status": None}, headers=headers).expect(200)
+    reported = event(OWN)
+    for held in ("finalizers", "ownerReferences"):
+        wrong = {**reported, "metadata": {**reported["metadata"], **METADATA[held]}}
+        admin.post(EVENTS, wrong, headers=headers).refused(403, "Forbidden")
+    admin.post(EVENTS, {**reported, "message": "x" * 20_000}, headers=headers).refused(403, "Forbidden")
+    admin.post(EVENTS, {**reported, "message": "x" * 10_000}, headers=headers).expect(201)
+    grown = f"{EVENTS}/{reported['metadata']['name']}"
+    admin.patch(grown, {"message": "x" * 20_000}, headers=headers).refused(403, "Forbidden")
+
+
 def test_an_agent_reports_events_about_its_cluster(admin: Client) -> None:
     reported = event(OWN)
     path = f"{EVENTS}/{reported['metadata']['name']}"

@@ -26,15 +26,18 @@ _NO_GROUPS: frozenset[str] = frozenset()
 
 
 async def check(request: Request, stored: Stored) -> None:
-    """Decides on an object, or on the lack of one, if group rights have let the request pass. Raises 403 and 503."""
+    """Decides on an object, or on the lack of one, if group rights have let the request pass. Raises 403 and 503.
+
+    The decision of the request, which the audit log has, is the last one.
+    """
     rights = request.group_rights
     if rights is None:
         return
     attributes = attributes_of(request)
     found = rights.decide_on_stored(attributes, stored_groups(rights, request.info.key, stored))
-    decision = found if isinstance(found, Decision) else await found
-    if not decision.allowed:
-        raise forbidden(attributes, decision)
+    request.decision = found if isinstance(found, Decision) else await found
+    if not request.decision.allowed:
+        raise forbidden(attributes, request.decision)
 
 
 def stored_groups(rights: GroupRights, key: str, stored: Stored) -> ObjectGroups:
@@ -121,6 +124,8 @@ class WriteAccess:
         decision = found if isinstance(found, Decision) else await found
         if not decision.allowed:
             raise forbidden(attributes, decision if decision.undecided else refused or decision)
+        if refused is None:
+            self._request.decision = decision
 
     async def _admit_move(self, obj: Object, old: Object) -> None:
         """A user who may not do the same to all objects needs the verb ``join`` on the groups entered and left."""

@@ -59,6 +59,7 @@ class Broadcaster:
         self._closed = False
         self._newest = 0
         """The revision of the last event."""
+        self._turns = asyncio.Lock()
         self._subscription = storage.subscribe(prefix, self._publish, interrupted=self._interrupt)
 
     def join(
@@ -88,6 +89,14 @@ class Broadcaster:
         self._keys[watcher] = watcher
         self._channels[watcher] = self._of_all[watcher] = _EventChannel(watcher, concerns)
         return watcher
+
+    async def take_turn(self) -> None:
+        """Returns in a turn of the loop in which no other caller returns, so that requests are answered in between.
+
+        For work that many watches have at the same moment, and that takes each of them milliseconds.
+        """
+        async with self._turns:
+            await asyncio.sleep(0)
 
     def leave(self, watcher: Watcher[Any]) -> None:
         """Removes a watcher. Idempotent."""

@@ -88,6 +88,9 @@ class FilteredFeed:
     # What comes after it
 
     async def next_delivery(self, collected: Sequence[Event]) -> Delivery:
+        if self._rights_changed:
+            # One change of a role or a group wakes all watches, and each may have to look at all objects.
+            await self._broadcaster.take_turn()
         events, revision = await self._settled(list(collected))
         if revision < self._resume_at:
             return Delivery(frames=(), revision=revision)

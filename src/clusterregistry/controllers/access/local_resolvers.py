@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +117,8 @@ class _Reading:
         return all(self._folder.version(name) == version for name, version in self._versions.items())
 
 
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"})
-_CODE_FOLLOWS = re.compile(r"-[a-z]*c[a-z]*")
+_SHELL = re.compile(r"(ba|da|a|k|mk|pdk|z|c|tc|fi)?sh[0-9.]*|busybox|toybox")
+_CODE_FOLLOWS = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")
 
 
 @dataclass(slots=True)
@@ -139,9 +138,17 @@ class ExecResolver:
         return await self.runner.run(plugin, limit=self.use.timeout)
 
     def _arguments(self, request: ResolveRequest) -> Iterator[str]:
-        is_shell = Path(self.use.command).name in _SHELLS
-        for before, argument in pairwise(("", *self.use.args)):
-            yield request.fill(argument, is_code=is_shell and _CODE_FOLLOWS.fullmatch(before) is not None)
+        words = (self.use.command, *self.use.args)
+        for number, argument in enumerate(self.use.args, start=1):
+            yield request.fill(argument, is_code=_is_code(words[:number]))
+
+
+def _is_code(before: Sequence[str]) -> bool:
+    """Whether the word behind these is the code of a shell, which others may start: ``env sh -c -- CODE``."""
+    *others, last = before
+    if last == "--" and others:
+        *others, last = others
+    return _CODE_FOLLOWS.fullmatch(last) is not None and any(_SHELL.fullmatch(Path(each).name) for each in others)
 
 
 class InClusterResolver:

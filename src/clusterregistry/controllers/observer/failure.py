@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import ssl
 from http import HTTPStatus
@@ -67,8 +66,13 @@ def _masked(text: str, secret: str) -> str:
     start, shown = secret[:_TELLING], ""
     while (at := text.find(start)) >= 0:
         shown += f"{text[:at]}[credential]"
-        text = text[at + len(os.path.commonprefix([text[at:], secret])) :]
+        text = text[at + _common_length(text[at:], secret) :]
     return shown + text
+
+
+def _common_length(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def probe_error(error: errors.ClientError, *, credential: Credential) -> ProbeError:

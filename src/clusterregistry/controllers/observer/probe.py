@@ -125,8 +125,8 @@ class _NodeMetadata(msgspec.Struct, gc=False):
 
 
 class _Node(msgspec.Struct):
-    metadata: _NodeMetadata = field(default_factory=_NodeMetadata)
-    status: _NodeStatus = field(default_factory=_NodeStatus)
+    metadata: _NodeMetadata = msgspec.field(default_factory=_NodeMetadata)
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
     def is_ready(self) -> bool:
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from clusterregistry.api.certificates import GROUP as CERTIFICATES_GROUP
 from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.agents import AGENT, OBSERVER, event_prefix, request_prefix
@@ -21,9 +23,20 @@ from clusterregistry.registry.bootstraptoken.tokens import Token
 MOST_REQUESTS = 50
 """Stored requests of one cluster. They are removed an hour after they were signed."""
 
+LARGEST_STATUS = 64 << 10
+"""Bytes of the status that an agent writes, which takes some 4 KiB. All watches of clusters are sent it."""
+
+LARGEST_EVENT = 16 << 10
+"""Bytes of an event that an agent writes."""
+
 _SPEC_FIELDS = frozenset({"clusterID", "cloudProvider", "location"})
 _ANNOTATIONS = conversion.KEYS | {OBSERVER}
 """Those that a member may send: what a field of v1beta1 is stored as, and the one that it gets."""
+
+_HOLDING = ("finalizers", "ownerReferences")
+"""Metadata by which an object outlives what the registry would remove, or goes with another object."""
+
+_NOT_OF_REQUESTS = (*_HOLDING, "labels", "annotations")
 
 
 class ClusterAdmission:
@@ -63,8 +76,20 @@ def _cluster_problem(obj: Object, token: Token) -> str:
     return ""
 
 
+class StatusAdmission:
+    """An agent writes a status of a bounded size."""
+
+    def __init__(self, identities: Identities) -> None:
+        self._identities = identities
+
+    async def admit(self, obj: Object, old: Object | None, *, user: User, name: str) -> None:  # noqa: ARG002 - the port's
+        """Raises 403."""
+        if self._identities.of(user) is not None and _size(obj.get("status")) > LARGEST_STATUS:
+            raise _refused(GROUP, "clusters", name, f"an agent writes a status of {LARGEST_STATUS} bytes at most")
+
+
 class EventAdmission:
-    """An agent reports events about its own cluster."""
+    """An agent reports events about its own cluster, of a bounded size."""
 
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
@@ -79,6 +104,9 @@ class EventAdmission:
             raise _refused("", "events", given, f"an agent reports events about its own cluster, {identity.cluster}")
         if not given.startswith(event_prefix(identity.cluster)):
             raise _refused("", "events", given, f"its name must begin with {event_prefix(identity.cluster)}")
+        if _size(obj) > LARGEST_EVENT or any(obj["metadata"].get(each) for each in _HOLDING):
+            detail = f"an agent reports events of {LARGEST_EVENT} bytes at most, without {' and '.join(_HOLDING)}"
+            raise _refused("", "events", given, detail)
 
 
 def _is_about(event: Object, cluster: str) -> bool:
@@ -109,6 +137,8 @@ class CertificateRequestAdmission:
             return "requests for certificates of agents do not change"
         if problem := request_problem(obj, identity.cluster):
             return f"a request for the certificate of an agent: {problem}"
+        if given := [each for each in _NOT_OF_REQUESTS if obj["metadata"].get(each)]:
+            return f"a request for the certificate of an agent has no {given[0]}"
         if not await exists(self._clusters, identity.cluster):
             return f"there is no cluster {identity.cluster} any more: join again with a new bootstrap token"
         prefix = self._requests.prefix + request_prefix(identity.cluster)
@@ -127,6 +157,14 @@ async def exists(clusters: Store, name: str) -> bool:
             return False
         raise
     return "deletionTimestamp" not in decoded_to_read(kv)["metadata"]
+
+
+def _size(value: Any) -> int:
+    """The bytes of a JSON value; 0 for one that validation refuses."""
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return 0
 
 
 def _name_of(obj: Object) -> str:

@@ -39,7 +39,7 @@ def own_auth(opened: Opened) -> OwnAuth:
         tokens=[tokens] if stores[TOKENS].resource.versions else [],
         authorizers=[AgentAuthorizer(identities)],
         admissions={
-            _CLUSTERS: {"": admission.ClusterAdmission(identities)},
+            _CLUSTERS: {"": admission.ClusterAdmission(identities), "status": admission.StatusAdmission(identities)},
             _EVENTS: {"": admission.EventAdmission(identities)},
             _REQUESTS: {"": requests},
         },

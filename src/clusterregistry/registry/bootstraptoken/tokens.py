@@ -21,7 +21,7 @@ from clusterregistry.api.clusterregistry.agents import (
     is_token_id,
     split_token,
 )
-from clusterregistry.api.clusterregistry.v1beta1.bootstrap_token import JOIN, expiration
+from clusterregistry.api.clusterregistry.v1beta1.bootstrap_token import JOIN, digest_in, expiration
 from clusterregistry.apimachinery.meta.errors import APIError
 from clusterregistry.apiserver.authn.interface import Outcome
 from clusterregistry.apiserver.authn.user import User, authenticated
@@ -42,7 +42,7 @@ class Token:
     cluster: str
     labels: dict[str, str]
     digest: str
-    """SHA-256 of the secret, in hexadecimal digits."""
+    """SHA-256 of the secret, in hexadecimal digits; empty if it is stored in no form that is known."""
     ends: float
     """Unix time."""
     usages: tuple[str, ...]
@@ -56,7 +56,7 @@ class Token:
             uid=metadata.get("uid", ""),
             cluster=spec.get("clusterName") or "",
             labels=spec.get("clusterLabels") or {},
-            digest=str(spec.get("secretHash")).removeprefix("sha256:"),
+            digest=digest_in(spec.get("secretHash")),
             ends=expiration(spec.get("expirationTime")) or 0.0,
             usages=tuple(spec.get("usages") or ()),
         )

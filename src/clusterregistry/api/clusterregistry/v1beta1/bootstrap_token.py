@@ -21,7 +21,8 @@ LONGEST = 30 * 86400.0
 _CLOCKS = 300.0
 """Seconds by which the clock of the maker may be ahead."""
 
-_HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_ALGORITHM = "sha256:"
+_HASH = re.compile(rf"{_ALGORITHM}[0-9a-f]{{64}}", re.ASCII)
 _MAX_LABELS = 64
 
 SPEC = Object(
@@ -117,6 +118,13 @@ def _time_errors(spec: dict[str, Any], *, now: float) -> list[FieldError]:
     if end > now + LONGEST + _CLOCKS:
         return [field_errors.invalid("spec.expirationTime", text, "must be within 30 days")]
     return []
+
+
+def digest_in(secret_hash: Any) -> str:
+    """The hexadecimal digits of ``secretHash``; empty for any other value, as another program may store it."""
+    if isinstance(secret_hash, str) and _HASH.fullmatch(secret_hash):
+        return secret_hash.removeprefix(_ALGORITHM)
+    return ""
 
 
 def expiration(text: Any) -> float | None:
