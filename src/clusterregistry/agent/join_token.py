@@ -261,7 +261,7 @@ Usage:
 
 DELETE: Subcommand[RegistryOptions] = Subcommand(
     help="""\
-Deletes bootstrap tokens: nobody can join with them any more. Clusters that have joined, and their agents, stay.
+Deletes bootstrap tokens: members can no longer join with them. Clusters that have joined, and their agents, stay.
 
 Usage:
   PROGRAM join-token delete ID... [flags]
