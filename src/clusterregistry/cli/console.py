@@ -16,13 +16,13 @@ def say(*lines: str) -> None:
     try:
         print(*lines, sep="\n", flush=True)
     except (BrokenPipeError, ValueError):
-        pass  # nobody reads it
+        pass  # no process reads it
     except OSError as error:
         _failures.append(error)
 
 
 def output_failure() -> OSError | None:
-    """Why results could not be printed, such as a disk that is full; None: they could, or nobody reads them."""
+    """Why results could not be printed, such as a disk that is full; None: they could, or no process reads them."""
     return _failures[0] if _failures else None
 
 

@@ -33,7 +33,7 @@ def _flushed(status: int) -> int:
 
     failure = output_failure()
     try:
-        if sys.stdout is not None:  # closed by whoever started the program
+        if sys.stdout is not None:  # None: the program was started without one
             sys.stdout.flush()
     except OSError as error:
         failure = failure or (None if isinstance(error, BrokenPipeError) else error)
