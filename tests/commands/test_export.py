@@ -95,6 +95,23 @@ def test_a_file_is_imported_as_a_whole_or_not_at_all(desk: Desk) -> None:
     assert desk.names() == ["c"]
 
 
+def test_values_of_wrong_types_are_refused_by_the_registry(desk: Desk) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"spec": {"kubernetesApiEndpoints": {"serverEndpoints": 7}}},
+        {"spec": {"kubernetesApiEndpoints": [7], "authInfo": 7, "clusterID": [1], "location": "x"}},
+        {"metadata": {"labels": {"x": 7, "y": [1]}}},
+        {"metadata": {"annotations": {"x": {}}}},
+    ]
+    for number, each in enumerate(wrong):
+        whole = cluster(f"c-{number}") | each
+        whole["metadata"] = {"name": f"c-{number}", **each.get("metadata", {})}
+        alpha = {**whole, "apiVersion": "clusterregistry.k8s.io/v1alpha1"}
+        for document in (whole, alpha):
+            outcome = desk.run("import", str(saved(desk, _document(document))), "-o", "json")
+            assert (outcome.status, outcome.actions()) == (exit_status.FOUND, {f"c-{number}": "refused"}), outcome.err
+    assert desk.names() == []
+
+
 def test_a_truncated_file_is_refused(desk: Desk) -> None:
     create(desk, cluster("a"), cluster("b"))
     text = exported(desk)
