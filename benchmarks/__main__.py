@@ -18,6 +18,7 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -216,7 +217,7 @@ def _fleet(options: argparse.Namespace) -> int:
         results = Results.new(factor=1.0, rounds=1)
     with _scratch() as directory:
         fleet = Fleet(workshop=Workshop(directory), say=say, members=options.members, seconds=options.seconds)
-        results.document["fleet"] = reduced(fleet.run())
+        results.document["fleet"] = {"when": time.strftime("%Y-%m-%d", time.gmtime()), **reduced(fleet.run())}
     results.write(options.into)
     print(text_table(fleet_rows(results.fleet)))
     return _render(options.into)

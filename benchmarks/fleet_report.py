@@ -16,11 +16,11 @@ _TITLES = {
     "status_writes_per_s": "writes of status a second",
     "first_observations_s": "until each was observed once, s",
     "gap_p50_s": "between two observations of a healthy member, median, s",
-    "gap_p99_s": "the same, 99th percentile, s",
-    "gap_max_s": "the same, longest, s",
+    "gap_p99_s": "between two observations of a healthy member, 99th percentile, s",
+    "gap_max_s": "between two observations of a healthy member, longest, s",
     "death_p50_s": "until a death is shown, median, s",
-    "death_p99_s": "the same, 99th percentile, s",
-    "death_max_s": "the same, longest, s",
+    "death_p99_s": "until a death is shown, 99th percentile, s",
+    "death_max_s": "until a death is shown, longest, s",
     "not_ready_pct": "healthy members not shown as Ready, %",
 }
 
@@ -30,7 +30,8 @@ def fleet_report(results: Results) -> Iterator[str]:
     yield "## Status controllers"
     yield (
         f"{record['members']:,} simulated members, each observed every 30 s, one percent of them each dead, hanging "
-        f"and slow;\nthe registry on SQLite, all on this machine, for {record['seconds']:.0f} s (`make bench-fleet`)."
+        f"and slow;\nthe registry on SQLite, all on one machine, for {record['seconds']:.0f} s. "
+        f"Measured on {record['when']} by `make bench-fleet`."
     )
     yield "\n".join(
         f"- {name}: {judged.figure}, wanted {judged.wanted}: {judged.verdict}" for name, judged in judge_fleet(results)
