@@ -30,6 +30,7 @@ FOLLOWED = {
     "docs/guides/backup.md": (NEWEST,),
     "docs/guides/groups.md": (NEWEST,),
     "docs/guides/credentials.md": (NEWEST,),
+    "docs/guides/kubeconfig.md": (NEWEST,),
     "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),
     "docs/guides/security/certificates.md": (NEWEST,),
