@@ -116,6 +116,48 @@ def test_the_first_provider_that_makes_an_entry_counts() -> None:
     assert user({}, {"exec": "sh"}, OIDC, AWS)["exec"]["command"] == "kubectl-oidc_login"
 
 
+@pytest.mark.parametrize(
+    ("command", "words", "made_of_them"),
+    [
+        (
+            "aws",
+            ["--region", "eu-west-3", "eks", "get-token", "--cluster-name", "paris", "--output", "json"],
+            ["eks", "get-token", "--output=json", "--cluster-name=paris", "--region=eu-west-3"],
+        ),
+        ("gke-gcloud-auth-plugin", [], []),
+        (
+            "kubectl",
+            ["oidc-login", "get-token", "--oidc-issuer-url=https://a.example.com", "--oidc-client-id=k"],
+            ["get-token", "--oidc-issuer-url=https://a.example.com", "--oidc-client-id=k"],
+        ),
+    ],
+)
+def test_an_imported_command_is_made_anew_of_what_is_allowed(
+    command: str, words: list[str], made_of_them: list[str]
+) -> None:
+    entry = user({"command": command, "args": json.dumps(words)})["exec"]
+    assert entry["args"] == made_of_them
+    assert "/" not in entry["command"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"command": "/usr/bin/aws"},
+        {"command": "sh", "args": '["-c", "id"]'},
+        {"command": "kubectl", "args": '["delete"]'},
+        {"command": "aws", "args": '["eks", "get-token", "--cluster-name", "a", "--endpoint-url", "http://x"]'},
+        {"command": "aws", "args": '["eks", "get-token", "--cluster-name", "--debug"]'},
+        {"command": "aws", "args": '["eks", "get-token", "--cluster-name"]'},
+        {"command": "aws", "args": "eks"},
+        {"command": "aws", "args": "[[]]"},
+        {"command": "gke-gcloud-auth-plugin", "args": '["--x"]'},
+    ],
+)
+def test_an_imported_command_with_anything_else_makes_no_entry(config: dict[str, str]) -> None:
+    assert reason(config)
+
+
 def test_without_a_program_the_user_is_empty_with_a_reason() -> None:
     assert "no provider" in reason()
     assert "no provider" in reason({"file": "somewhere"}, "nonsense", None)

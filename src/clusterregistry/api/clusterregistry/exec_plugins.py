@@ -7,13 +7,19 @@ pattern and stand behind ``--flag=``, where they cannot be flags of their own.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 EXEC_KEY = "exec"
-"""The key in the config of a provider that names the program."""
+"""The key in the config of a provider that names the program; the other keys are those of its parameters."""
+
+COMMAND_KEY, ARGUMENTS_KEY = "command", "args"
+"""The keys of a provider that was imported from a kubeconfig: its command, and its arguments as a JSON list."""
+
+MAX_ARGUMENTS = 64
 
 API_VERSION = "client.authentication.k8s.io/v1beta1"
 """The version that all of these programs print."""
@@ -111,16 +117,16 @@ class PluginError(ValueError):
 
 def exec_entry(config: Mapping[str, Any]) -> dict[str, Any] | None:
     """The exec entry of a provider's config; None if it names no program. Raises PluginError."""
-    command = config.get(EXEC_KEY)
-    if command is None or command == "":
+    if config.get(EXEC_KEY):
+        plugin, values = _plugin(config[EXEC_KEY], EXEC_KEY), config
+    elif config.get(COMMAND_KEY):
+        plugin, values = _imported(config[COMMAND_KEY], config.get(ARGUMENTS_KEY) or "[]")
+    else:
         return None
-    plugin = PLUGINS.get(command) if isinstance(command, str) else None
-    if plugin is None:
-        raise PluginError(f"{EXEC_KEY} must be one of {', '.join(PLUGINS)}")
     return {
         "apiVersion": API_VERSION,
         "command": plugin.command,
-        "args": [*plugin.arguments, *_values(plugin, config)],
+        "args": [*plugin.arguments, *_values(plugin, values)],
         "installHint": plugin.hint,
         "interactiveMode": "IfAvailable",
         "provideClusterInfo": plugin.takes_cluster,
@@ -138,3 +144,38 @@ def _values(plugin: Plugin, config: Mapping[str, Any]) -> list[str]:
             raise PluginError(f"{each.key} {wrong} for {plugin.command}")
         made.append(f"{each.flag}={value}")
     return made
+
+
+def _plugin(command: Any, key: str) -> Plugin:
+    plugin = PLUGINS.get(command) if isinstance(command, str) else None
+    if plugin is None:
+        raise PluginError(f"{key} must be one of {', '.join(PLUGINS)}")
+    return plugin
+
+
+def _imported(command: Any, arguments: Any) -> tuple[Plugin, dict[str, str]]:
+    """The program of an imported exec entry, and its arguments by the keys of parameters."""
+    words = _words(arguments)
+    if command == "kubectl" and words[:1] == ["oidc-login"]:
+        command, words = "kubectl-oidc_login", words[1:]
+    plugin = _plugin(command, COMMAND_KEY)
+    flags = {each.flag: each.key for each in plugin.parameters}
+    fixed = {word for each in plugin.arguments for word in each.split("=")}
+    values: dict[str, str] = {}
+    rest = iter([part for word in words for part in word.split("=", 1)])
+    for word in rest:
+        if word in flags:
+            values[flags[word]] = next(rest, "")
+        elif word not in fixed:
+            raise PluginError(f"{ARGUMENTS_KEY} has one that is not allowed for {plugin.command}")
+    return plugin, values
+
+
+def _words(arguments: Any) -> list[str]:
+    try:
+        words = json.loads(arguments) if isinstance(arguments, str) else None
+    except ValueError:
+        words = None
+    if not isinstance(words, list) or len(words) > MAX_ARGUMENTS or not all(isinstance(each, str) for each in words):
+        raise PluginError(f"{ARGUMENTS_KEY} must be a JSON list of at most {MAX_ARGUMENTS} texts")
+    return words
