@@ -1,6 +1,6 @@
 """The programs that a kubeconfig from the registry may start to sign a user in, and their arguments.
 
-An exec entry is run on the machine of whoever uses the kubeconfig, and what it is made of comes from the writers of a
+An exec entry is run on the machine of the user of the kubeconfig, and what it is made of comes from the writers of a
 Cluster. So only the programs here are ever named: without a path, with fixed arguments, and with values that match a
 pattern and stand behind ``--flag=``, where they cannot be flags of their own.
 """
