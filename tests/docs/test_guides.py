@@ -31,6 +31,7 @@ FOLLOWED = {
     "docs/guides/groups.md": (NEWEST,),
     "docs/guides/credentials.md": (NEWEST,),
     "docs/guides/kubeconfig.md": (NEWEST,),
+    "docs/guides/import.md": (NEWEST,),
     "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),
     "docs/guides/security/certificates.md": (NEWEST,),

@@ -11,7 +11,6 @@ from clusterregistry import __version__
 from clusterregistry.agent import identity, manifest, trust
 from clusterregistry.agent.certificate import DAYS
 from clusterregistry.agent.join import Joined, JoinRequest, join, read_cluster_id
-from clusterregistry.agent.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.api.clusterregistry.agents import LEAST_SECONDS, LONGEST_SECONDS, split_token
 from clusterregistry.apimachinery import operator_error
 from clusterregistry.apimachinery.operator_error import OperatorError
@@ -20,6 +19,7 @@ from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, DURATION, FILE, TEXT, Kind
+from clusterregistry.cli.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
 from clusterregistry.client import credentials, kubeconfig, rest_config
 from clusterregistry.client.errors import ConfigError

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.agent import trust
-from clusterregistry.agent.output import OUTPUT, TABLE, Output, rendered
-from clusterregistry.agent.registry_options import RegistryOptions, registry_config
 from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.v1beta1.bootstrap_token import (
     JOIN,
@@ -32,11 +30,14 @@ from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import ASSIGNMENTS, DURATION, TEXT
+from clusterregistry.cli.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
+from clusterregistry.cli.table import table_lines
 from clusterregistry.client import errors, rest_config
 from clusterregistry.client.rest import GroupVersionResource, Object, WriteOptions, items
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.sync import SyncClient, SyncResourceClient
+from clusterregistry.controllers.registry_options import RegistryOptions, registry_config
 
 TOKENS = GroupVersionResource(GROUP, "v1beta1", PLURAL)
 _USER_AGENT = "clusterregistry-join-token"
@@ -161,9 +162,7 @@ def _list(given: Given[OutputOptions]) -> int:
     if not rows:
         complain("There are no bootstrap tokens.")
         return exit_status.OK
-    table = [_COLUMNS, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(_COLUMNS))]
-    say(*("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table))
+    say(*table_lines(_COLUMNS, rows))
     return exit_status.OK
 
 
@@ -261,7 +260,7 @@ Usage:
 
 DELETE: Subcommand[RegistryOptions] = Subcommand(
     help="""\
-Deletes bootstrap tokens: nobody can join with them any more. Clusters that have joined, and their agents, stay.
+Deletes bootstrap tokens: members can no longer join with them. Clusters that have joined, and their agents, stay.
 
 Usage:
   PROGRAM join-token delete ID... [flags]

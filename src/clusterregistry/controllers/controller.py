@@ -223,7 +223,7 @@ class Controller:
             return Answer(f"not ready: {why}\n".encode("utf-8", "replace"), HTTPStatus.SERVICE_UNAVAILABLE)
         leader = self._elector.leader if self._elector is not None else self._settings.identity
         lines = [f"[+]clusters: {len(informer.store)}", f"[+]leader: {leader or 'none yet'}"]
-        if (mistakes := self._access.problem) is not None:  # of which the log has each: anybody may read this
+        if (mistakes := self._access.problem) is not None:  # of which the log has each: every client may read this
             lines.append(f"[!]access: {str(mistakes).partition(chr(10))[0].rstrip(':')}; the former rules are in use")
         if (term := self._term) is not None and term.writer.problem:
             lines.append(f"[!]writes: {term.writer.problem}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clusterregistry.agent.commands import COMMANDS as AGENT_COMMANDS
 from clusterregistry.apiserver.cli.program import server_program
 from clusterregistry.cli.subcommand import Listed
+from clusterregistry.commands.listed import COMMANDS as COMMANDS_FOR_PEOPLE
 from clusterregistry.registry.product import PRODUCT
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ COMMANDS: tuple[Listed, ...] = (
         commands=(Listed(name="check", summary="try the access to clusters", load=_access_check),),
     ),
     *AGENT_COMMANDS,
+    *COMMANDS_FOR_PEOPLE,
 )
 """The commands for clients of a registry. Each is loaded when it is called."""
 

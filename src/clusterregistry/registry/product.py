@@ -89,7 +89,7 @@ def _roles() -> Sequence[GrantedRole]:
 
 
 def _credential_finder() -> FindCredential:
-    from clusterregistry.registry.cluster.credential_patterns import find_credential  # noqa: PLC0415
+    from clusterregistry.api.clusterregistry.credential_patterns import find_credential  # noqa: PLC0415
 
     return find_credential
 

@@ -195,7 +195,7 @@ class LookedUp(dict[str, str]):
 
     def get(self, key: str, default: object = None) -> object:  # type: ignore[override]
         self.count += 1
-        return super().get(key, default)  # type: ignore[arg-type]
+        return super().get(key, default)
 
 
 def test_of_many_requirements_those_on_other_labels_cost_nothing() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.api.clusterregistry.credential_patterns import find_credential
 from clusterregistry.apimachinery.codecs import protobuf_codec
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.audit import trail as bodies
@@ -20,7 +21,6 @@ from clusterregistry.apiserver.endpoints.encoding import PROTOBUF_TYPE as PROTOB
 from clusterregistry.apiserver.endpoints.encoding import json_response
 from clusterregistry.apiserver.endpoints.source_addresses import source_addresses
 from clusterregistry.apiserver.http.response import Response, text_response
-from clusterregistry.registry.cluster.credential_patterns import find_credential
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.apiserver.audit.trails import RECEIVED, Sent, trail
 

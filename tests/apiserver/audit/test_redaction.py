@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from clusterregistry.api.clusterregistry.credential_patterns import find_credential
+from clusterregistry.api.clusterregistry.secret_lint import inspect
 from clusterregistry.apimachinery.credentials import ENDINGS, names_credential
 from clusterregistry.apiserver.audit.redaction import LONGEST_TEXT, MASK, Masker
-from clusterregistry.registry.cluster.credential_patterns import find_credential
-from clusterregistry.registry.cluster.secret_lint import inspect
 
 SECRET = "s3cr3t-Value"
 HEADER = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"1"}').decode().rstrip("=")

@@ -139,6 +139,22 @@ ASSIGNMENTS: Kind[tuple[tuple[str, str], ...]] = Kind(
 # A bare -v asks for details; a number after it says for how many.
 VERBOSITY: Kind[int] = Kind(metavar="LEVEL", parse=_integer, bare="1", next_is_value=str.isdecimal)
 FILE: Kind[Path | None] = Kind(metavar="FILE", parse=_path, show=lambda path: str(path or ""), empty_is_default=True)
+FILES: Kind[tuple[Path, ...]] = Kind(
+    metavar="FILE",
+    parse=lambda text: (_path(text),) if text else (),
+    show=lambda paths: ",".join(map(str, paths)),
+    empty_is_default=True,
+    repeatable=True,
+)
+"""One path each time: a comma may be a part of it."""
+
+TEXTS: Kind[tuple[str, ...]] = Kind(
+    metavar="TEXT",
+    parse=lambda text: (text.strip(),) if text.strip() else (),
+    show=",".join,
+    empty_is_default=True,
+    repeatable=True,
+)
 # An empty directory comes from a shell variable that is not set: the default would be the data of another registry.
 DIRECTORY: Kind[Path | None] = Kind(metavar="DIR", parse=_directory, show=lambda path: str(path or ""))
 

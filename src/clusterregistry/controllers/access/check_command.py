@@ -30,6 +30,7 @@ from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import DURATION, FILE, INTEGER, TEXT, WORDS, choice
 from clusterregistry.cli.progress import Progress, counted
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
+from clusterregistry.cli.table import table_lines
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.controllers.access import clusters
@@ -231,9 +232,7 @@ _HEADINGS = ("NAME", "RULE", "EXPIRES", "TLS", "CREDENTIAL", "VERSION", "RESULT"
 
 def table(found: Sequence[Checked], *, now: float) -> list[str]:
     """The lines of the table."""
-    rows = [_HEADINGS, *(_row(each, now) for each in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return table_lines(_HEADINGS, (_row(each, now) for each in found))
 
 
 def _row(found: Checked, now: float) -> tuple[str, ...]:

@@ -58,9 +58,7 @@ async def _read(clusters: ClusterClient, *, name: str, selector: str) -> list[Ob
 
 def from_file(file: Path, *, name: str, selector: LabelSelector = EVERYTHING) -> list[Object]:
     """The clusters in a YAML file: documents of kind Cluster, and lists of them. Raises OperatorError."""
-    found = [each for document in _documents(file) for each in _clusters(document, file)]
-    if len(found) > MAX_CLUSTERS:
-        raise OperatorError(f"{file} has more than {MAX_CLUSTERS} clusters", remedy="split the file")
+    found = parse(read_file(file), str(file))
     chosen = [each for each in found if selector.matches(subject_of(each).labels)]
     if not name:
         return chosen
@@ -72,7 +70,8 @@ def from_file(file: Path, *, name: str, selector: LabelSelector = EVERYTHING) ->
     return named
 
 
-def _documents(file: Path) -> list[Any]:
+def read_file(file: Path) -> bytes:
+    """A file of a bounded size. Raises OperatorError."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
@@ -80,10 +79,22 @@ def _documents(file: Path) -> list[Any]:
         raise OperatorError(f"{file} cannot be read: {error.strerror or error}", remedy="name another file") from None
     if len(content) > MAX_BYTES:
         raise OperatorError(f"{file} is larger than {MAX_BYTES} bytes", remedy="split the file")
+    return content
+
+
+def parse(content: bytes, source: str) -> list[Object]:
+    """The clusters in YAML, as they stand there; ``source`` is named in messages. Raises OperatorError."""
+    found = [each for document in _documents(content, source) for each in _clusters(document, source)]
+    if len(found) > MAX_CLUSTERS:
+        raise OperatorError(f"{source} has more than {MAX_CLUSTERS} clusters", remedy="split the file")
+    return found
+
+
+def _documents(content: bytes, source: str) -> list[Any]:
     try:
         return [yaml_codec.decode(part, strict=False).value for part in _split(content)]
     except DecodeError as error:
-        message = f"{file} is not YAML: {printable(str(error), 300)}"
+        message = f"{source} is not YAML: {printable(str(error), 300)}"
         raise OperatorError(message, remedy="correct the file") from None
 
 
@@ -93,12 +104,12 @@ def _split(content: bytes) -> list[bytes]:
     return [part for part in (parts[0], *(each.partition(b"\n")[2] for each in parts[1:])) if part.strip()]
 
 
-def _clusters(document: Any, file: Path) -> list[Object]:
+def _clusters(document: Any, source: str) -> list[Object]:
     if document is None:
         return []
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind in (f"{KIND}List", "List"):
-        return [each for item in items(document) for each in _clusters(item, file)]
+        return [each for item in items(document) for each in _clusters(item, source)]
     if kind == KIND and str(document.get("apiVersion", "")).startswith(f"{GROUP}/"):
         return [document]
-    raise OperatorError(f"{file} has something that is no {KIND} of {GROUP}", remedy="keep clusters in the file only")
+    raise OperatorError(f"{source} has something that is no {KIND} of {GROUP}", remedy="keep clusters in the file only")

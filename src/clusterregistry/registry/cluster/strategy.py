@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from clusterregistry.api.clusterregistry import secret_lint as lint
 from clusterregistry.api.clusterregistry.v1alpha1.defaults import set_defaults
 from clusterregistry.api.clusterregistry.v1alpha1.types import CLUSTER
 from clusterregistry.api.clusterregistry.v1alpha1.validation import validate_spec, validate_spec_update
@@ -26,7 +27,6 @@ from clusterregistry.apimachinery.meta.field_errors import FieldError
 from clusterregistry.apimachinery.schema import schemas
 from clusterregistry.apiserver.registry.strategy import Object
 from clusterregistry.apiserver.registry.structural_strategy import SpecStrategy, StatusStrategy
-from clusterregistry.registry.cluster import secret_lint as lint
 
 SecretLint = Literal["warn", "reject", "off"]
 

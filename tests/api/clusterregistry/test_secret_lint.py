@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterregistry.api.clusterregistry import secret_lint
+from clusterregistry.api.clusterregistry.credential_patterns import find_credential
+from clusterregistry.api.clusterregistry.secret_lint import inspect
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apimachinery.credentials import is_private_key
-from clusterregistry.registry.cluster import secret_lint
-from clusterregistry.registry.cluster.credential_patterns import find_credential
-from clusterregistry.registry.cluster.secret_lint import inspect
 from tests.apimachinery import json_values
 from tests.apiserver.authn.certificates import root
 

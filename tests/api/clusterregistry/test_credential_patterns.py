@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from clusterregistry.registry.cluster.credential_patterns import find_credential, finder_for
-from clusterregistry.registry.cluster.secret_lint import LAST_APPLIED
+from clusterregistry.api.clusterregistry.credential_patterns import find_credential, finder_for
+from clusterregistry.api.clusterregistry.secret_lint import LAST_APPLIED
 from tests.apiserver.api.clients import causes
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, cluster

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
+from clusterregistry.api.clusterregistry.credential_patterns import SHORTEST, find_credential, finder_for
 from clusterregistry.api.clusterregistry.v1alpha1.validation import ca_bundle_error
 from clusterregistry.apimachinery.bounded_cache import bounded_cache
 from clusterregistry.apimachinery.credentials import names_credential
 from clusterregistry.apimachinery.meta import field_errors
 from clusterregistry.apimachinery.meta.field_errors import FieldError
-from clusterregistry.registry.cluster.credential_patterns import SHORTEST, find_credential, finder_for
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds the whole object again: a credential in it is reported at its own path, if it is still there."""

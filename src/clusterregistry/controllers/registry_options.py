@@ -16,7 +16,7 @@ from clusterregistry.controllers.registry_config import find_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryOptions:
+class KubeconfigOptions:
     """Registry."""
 
     kubeconfig: Path | None = option(
@@ -26,15 +26,28 @@ class RegistryOptions:
         default_shown="$KUBECONFIG, else the service account of the pod, else ~/.kube/config",
         example="--kubeconfig=admin.kubeconfig",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions(KubeconfigOptions):
+    """Registry."""
+
     context: str = option("", kind=TEXT, help="The context in the kubeconfig.", default_shown="the current one")
 
 
 def registry_config(options: RegistryOptions, environ: Mapping[str, str], *, user_agent: str) -> RestConfig:
     """The access to the registry. Raises OperatorError."""
+    return config_of_context(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
+
+
+def config_of_context(
+    environ: Mapping[str, str], *, file: Path | None, context: str, user_agent: str, flag: str = "--context"
+) -> RestConfig:
+    """The same where ``flag`` names the context. Raises OperatorError."""
     try:
-        return find_config(environ, file=options.kubeconfig, context=options.context, user_agent=user_agent)
+        return find_config(environ, file=file, context=context, user_agent=user_agent)
     except ConfigError as error:
         remedy = (
             "name the kubeconfig of the registry, such as DATA_DIR/admin.kubeconfig, with --kubeconfig, and a context "
         )
-        raise OperatorError(str(error), remedy=f"{remedy}of it with --context") from None
+        raise OperatorError(str(error), remedy=f"{remedy}of it with {flag}") from None

@@ -1,0 +1,5 @@
+"""Commands for people who work with a registry, each a client like any other: none knows how the server works.
+
+``import`` brings clusters in, from kubeconfigs. What is to be written is planned and tried as a whole first
+(``import_plan``): only then does a command write.
+"""
