@@ -13,4 +13,13 @@ def _import() -> Subcommand[Any]:
     return IMPORT
 
 
-COMMANDS = (Listed(name="import", summary="register clusters from kubeconfigs", load=_import),)
+def _kubeconfig() -> Subcommand[Any]:
+    from clusterregistry.commands.kubeconfig_command import KUBECONFIG  # noqa: PLC0415
+
+    return KUBECONFIG
+
+
+COMMANDS = (
+    Listed(name="import", summary="register clusters from kubeconfigs", load=_import),
+    Listed(name="kubeconfig", summary="make a kubeconfig of registered clusters", load=_kubeconfig),
+)
