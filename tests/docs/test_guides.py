@@ -44,6 +44,7 @@ FOLLOWED = {
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/storage.md": (NEWEST,),
     "docs/guides/upgrade.md": (OLDEST, NEWEST),
+    "docs/guides/users.md": (NEWEST,),
     "docs/start.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""

@@ -2,5 +2,5 @@
 
 ``import`` brings clusters in, from kubeconfigs. What is to be written is planned and tried as a whole first
 (``import_plan``): only then does a command write. ``kubeconfig`` brings clusters back into the kubeconfig of
-a user, whose own entries ``kubeconfig_merge`` keeps.
+a user, whose own entries ``kubeconfig_merge`` keeps. ``user`` makes users with client certificates.
 """

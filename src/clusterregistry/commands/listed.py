@@ -19,7 +19,28 @@ def _kubeconfig() -> Subcommand[Any]:
     return KUBECONFIG
 
 
+def _create_user() -> Subcommand[Any]:
+    from clusterregistry.commands.user_command import CREATE  # noqa: PLC0415
+
+    return CREATE
+
+
+def _list_users() -> Subcommand[Any]:
+    from clusterregistry.commands.user_command import LIST  # noqa: PLC0415
+
+    return LIST
+
+
 COMMANDS = (
     Listed(name="import", summary="register clusters from kubeconfigs", load=_import),
     Listed(name="kubeconfig", summary="make a kubeconfig of registered clusters", load=_kubeconfig),
+    Listed(
+        name="user",
+        summary="make users with client certificates, and list them",
+        help="Users of the registry with client certificates.",
+        commands=(
+            Listed(name="create", summary="make a user, with a kubeconfig", load=_create_user),
+            Listed(name="list", summary="list the requests for certificates", load=_list_users),
+        ),
+    ),
 )
