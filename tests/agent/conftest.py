@@ -17,7 +17,7 @@ from tools.simulator import Simulator
 def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     """Members in a thread of their own."""
     made = Simulator(12, directory=tmp_path_factory.mktemp("members"))
-    loop = LoopThread()
+    loop = LoopThread("simulator")
 
     async def listen() -> None:
         await made.__aenter__()

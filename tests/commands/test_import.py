@@ -192,7 +192,7 @@ def test_the_table_for_people(desk: Desk) -> None:
     file = desk.write("config", kubeconfig(context("a"), context("b", "nonsense://b")))
     outcome = desk.run("import", "--from-kubeconfig", str(file))
     lines = [line.split() for line in outcome.out.splitlines()]
-    assert lines[0] == ["NAME", "CONTEXT", "RESULT", "DETAILS"]
+    assert lines[0] == ["NAME", "FROM", "RESULT", "DETAILS"]
     assert lines[1] == ["a", "a", "created"]
     assert lines[2][:3] == ["b", "b", "refused"]
     assert "b: what to do: correct the server" in outcome.err

@@ -22,7 +22,12 @@ def call(*arguments: str) -> int:
 def test_every_mistake_is_named_at_once(capsys: Output) -> None:
     assert call("--interval=100ms", "--client-addresses=here", "--leader-elect-renew-deadline=20s") == exit_status.USAGE
     said = capsys.readouterr().err
-    for flag in ("--access-config: is required", "--interval", "--client-addresses", "lease_duration must be above"):
+    for flag in (
+        "--access-config: is required",
+        "--interval",
+        "--client-addresses",
+        "lease-duration must be above --leader-elect-renew-deadline",
+    ):
         assert flag in said
 
 

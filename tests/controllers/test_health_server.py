@@ -85,7 +85,7 @@ async def test_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_port_that_is_taken_is_explained() -> None:
     port = free_port()
     async with serve_health(PATHS, address="127.0.0.1", port=port):
-        with pytest.raises(OperatorError, match="cannot listen") as raised:
+        with pytest.raises(OperatorError, match=r"cannot listen on [^ ]+: Address already in use$") as raised:
             async with serve_health(PATHS, address="127.0.0.1", port=port):
                 pass
     assert "--secure-port" in raised.value.remedy

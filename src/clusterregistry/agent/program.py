@@ -114,6 +114,9 @@ class Agent:
             async with asyncio.TaskGroup() as tasks:
                 for work in (self._informer, self._observer, self._writer, self._recorder, self._renewal):
                     tasks.create_task(work.run())
+                await self._informer.wait_synced()
+                if self._informer.store.get(self._settings.cluster) is None:
+                    self._warn("there is no cluster %s in the registry")
         finally:
             await self._observer.close()
             await self._client.close()
@@ -141,13 +144,14 @@ class Agent:
 
     def _remove(self, _: Mapping[str, Any]) -> None:
         name = self._settings.cluster
-        _log.warning(
-            "cluster %s was deleted in the registry: nothing is reported. What to do: stop this agent, or join again",
-            name,
-        )
+        self._warn("cluster %s was deleted in the registry")
         self._observer.remove(name)
         self._writer.forget(name)
         self._told = None
+
+    def _warn(self, what: str) -> None:
+        name = self._settings.cluster
+        _log.warning("%s: nothing is reported. What to do: stop this agent, or join again", what % name)
 
     def _report(self, name: str, observation: Observation) -> None:
         self._writer.note(name, observation)

@@ -7,11 +7,23 @@ import re
 import sys
 from collections.abc import Iterable
 
+_failures: list[OSError] = []
+"""Why results could not be printed; ``cli.entry`` reports the first one at the end."""
+
 
 def say(*lines: str) -> None:
     """Prints results, on standard output."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         print(*lines, sep="\n", flush=True)
+    except (BrokenPipeError, ValueError):
+        pass  # no process reads it
+    except OSError as error:
+        _failures.append(error)
+
+
+def output_failure() -> OSError | None:
+    """Why results could not be printed, such as a disk that is full; None: they could, or no process reads them."""
+    return _failures[0] if _failures else None
 
 
 def complain(*lines: str) -> None:

@@ -228,7 +228,10 @@ async def _relay(stream: asyncio.StreamReader | None, limit: int, *, to: TextIO 
 
 
 async def _end(process: asyncio.subprocess.Process, *, whole_session: bool) -> None:
-    """Kills a plugin with its children, which would keep the pipes open, or run on for nothing."""
+    """Kills a plugin with its children, which would keep the pipes open, or run on for nothing.
+
+    A pipe that was not read to its end is paused, and never notices that the plugin is gone: it is closed here.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if whole_session:
             os.killpg(process.pid, signal.SIGKILL)
@@ -236,6 +239,8 @@ async def _end(process: asyncio.subprocess.Process, *, whole_session: bool) -> N
             process.kill()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _GRACE)
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
+    await asyncio.sleep(0)
 
 
 def _parse_output(output: bytes, api_version: str) -> tuple[Credential, datetime | None]:

@@ -36,9 +36,9 @@ T = TypeVar("T")
 class LoopThread:
     """An event loop in a thread of its own, from when it is made until ``close``."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "client-loop") -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="client-loop", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -1,9 +1,10 @@
-"""``import``: registers clusters from kubeconfigs."""
+"""``import``: registers clusters from kubeconfigs, or from a flat file."""
 
 # ruff: noqa: RUF009 - option() declares a field, it does not compute a default
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from clusterregistry import __version__
 from clusterregistry.apimachinery.meta.names import label_key_errors, label_value_errors
+from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import OptionSet, option
@@ -23,12 +25,13 @@ from clusterregistry.cli.subcommand import Given, Operands, Subcommand
 from clusterregistry.cli.table import table_lines
 from clusterregistry.client.rest import Client
 from clusterregistry.client.rest_config import RestConfig
-from clusterregistry.commands import contexts
+from clusterregistry.commands import contexts, flat_file
 from clusterregistry.commands.import_plan import Action, Entry, Importer
+from clusterregistry.controllers.access import clusters
 from clusterregistry.controllers.registry_options import KubeconfigOptions, config_of_context
 
 USER_AGENT = f"clusterregistry-import/{__version__}"
-_COLUMNS = ("NAME", "CONTEXT", "RESULT", "DETAILS")
+_COLUMNS = ("NAME", "FROM", "RESULT", "DETAILS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +66,18 @@ class ImportOptions(KubeconfigOptions):
 
 
 HELP = """\
-Registers clusters from kubeconfigs: each context becomes a Cluster with its server, its authorities and a pointer to
-its user's credential. Tokens, keys and passwords are never sent. Repeated, it changes only what has changed.
+Registers clusters from kubeconfigs, or from a file that `PROGRAM export` has written.
 
-Everything is read, and tried on the registry as a dry run, before the first cluster is written. A context that cannot
-be imported is named with the reason, and does not stop the others. Nothing is deleted.
+From kubeconfigs, each context becomes a Cluster with its server, its authorities and a pointer to its user's
+credential. Tokens, keys and passwords are never sent. A context that cannot be imported is named with the reason, and
+does not stop the others. A FILE (`-` is standard input) is imported as a whole, or not at all.
+
+Everything is read, and tried on the registry as a dry run, before the first cluster is written. Repeated, an import
+changes only what has changed. Nothing is deleted.
 
 Usage:
   PROGRAM import --from-kubeconfig FILE|DIR ... [flags]
+  PROGRAM import FILE [flags]
 
 Examples:
   # What would be imported
@@ -79,15 +86,17 @@ Examples:
   # Two contexts, with a label
   PROGRAM import --from-kubeconfig ~/.kube/config --context prod-eu --context prod-us --label env=prod
 
-Exit status: 0 all are imported, 1 some were refused and the others are imported, 2 usage, 3 the import could not begin,
-or ended before all was written.
+  # The clusters of another registry
+  PROGRAM import clusters.yaml
+
+Exit status: 0 all are imported, 1 some were refused (from kubeconfigs, the others are imported), 2 usage, 3 the import
+could not begin, or ended before all was written.
 """
 
 
 def _run(given: Given[ImportOptions]) -> int:
     options = given.options
-    _validate(options)
-    choice = contexts.Choice(contexts=options.context, name_prefix=options.name_prefix, labels=dict(options.label))
+    _validate(given)
     config = config_of_context(
         given.environ,
         file=options.kubeconfig,
@@ -95,19 +104,20 @@ def _run(given: Given[ImportOptions]) -> int:
         user_agent=USER_AGENT,
         flag="--registry-context",
     )
-    found = contexts.find_clusters(options.from_kubeconfig, choice)
-    for each in found.skipped:
-        complain(f"Skipped: {each}.")
-    asyncio.run(_import(found.entries, config, options))
-    _show(found.entries, options)
-    return _status(found.entries)
+    entries = _from_file(given.operands[0]) if given.operands else _from_kubeconfigs(options)
+    is_written = asyncio.run(_import(entries, config, options, is_whole=bool(given.operands)))
+    _show(entries, options, is_written=is_written)
+    return _status(entries)
 
 
-def _validate(options: ImportOptions) -> None:
+def _validate(given: Given[ImportOptions]) -> None:
     """Raises OptionsError."""
-    problems = []
-    if not options.from_kubeconfig:
-        problems.append(Problem("--from-kubeconfig", "is required: a kubeconfig, or a folder of kubeconfigs"))
+    options, problems = given.options, []
+    if not given.operands and not options.from_kubeconfig:
+        problems.append(Problem("--from-kubeconfig", "is required, unless a FILE is named"))
+    if given.operands:
+        others = sorted(given.flags & {"from-kubeconfig", "context", "label", "name-prefix"})
+        problems += [Problem(f"--{flag}", "cannot be combined with a FILE") for flag in others]
     for key, value in options.label:
         wrong = [*label_key_errors(key), *label_value_errors(value)]
         problems += [Problem("--label", f"{key}={value}: {each}") for each in wrong]
@@ -115,28 +125,50 @@ def _validate(options: ImportOptions) -> None:
         raise OptionsError(problems)
 
 
-async def _import(entries: Sequence[Entry], config: RestConfig, options: ImportOptions) -> None:
-    """Raises OperatorError before anything is written."""
+def _from_kubeconfigs(options: ImportOptions) -> list[Entry]:
+    choice = contexts.Choice(contexts=options.context, name_prefix=options.name_prefix, labels=dict(options.label))
+    found = contexts.find_clusters(options.from_kubeconfig, choice)
+    for each in found.skipped:
+        complain(f"Skipped: {each}.")
+    return found.entries
+
+
+def _from_file(operand: str) -> list[Entry]:
+    if operand != "-":
+        return flat_file.read(clusters.read_file(Path(operand)), operand)
+    content = sys.stdin.buffer.read(clusters.MAX_BYTES + 1)
+    if len(content) > clusters.MAX_BYTES:
+        raise OperatorError(f"the input is larger than {clusters.MAX_BYTES} bytes", remedy="split it")
+    return flat_file.read(content, "standard input")
+
+
+async def _import(entries: Sequence[Entry], config: RestConfig, options: ImportOptions, *, is_whole: bool) -> bool:
+    """Whether anything was to be written. Raises OperatorError before that.
+
+    ``is_whole``: nothing is written if an entry is refused.
+    """
     async with Client(config) as client:
         importer = await Importer.connect(client, take_over=options.force_conflicts)
         await importer.plan(entries, progress=Progress("tried", "clusters"))
-        if not options.dry_run:
-            await importer.write(entries, progress=Progress("imported", "clusters"))
+        if options.dry_run or (is_whole and any(each.action is Action.REFUSED for each in entries)):
+            return False
+        await importer.write(entries, progress=Progress("imported", "clusters"))
+        return True
 
 
 # Output
 
 
-def _show(entries: Sequence[Entry], options: ImportOptions) -> None:
+def _show(entries: Sequence[Entry], options: ImportOptions, *, is_written: bool) -> None:
     if options.output != TABLE:
-        say(rendered({"dryRun": options.dry_run, "items": [_described(each) for each in entries]}, options.output))
+        say(rendered({"written": is_written, "items": [_described(each) for each in entries]}, options.output))
         return
     if entries:
         say(*table_lines(_COLUMNS, map(_row, entries)))
     for each in entries:
         if each.remedy:
             complain(f"{each.name or each.file}: what to do: {each.remedy}")
-    complain(_summary(entries, is_dry_run=options.dry_run))
+    complain(_summary(entries, is_written=is_written))
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
@@ -157,10 +189,10 @@ def _described(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _summary(entries: Sequence[Entry], *, is_dry_run: bool) -> str:
+def _summary(entries: Sequence[Entry], *, is_written: bool) -> str:
     count = Counter(each.action for each in entries)
     parts = [f"{count[action]:,} {action}" for action in Action if count[action]]
-    return f"{', '.join(parts) or 'No clusters'}{' (dry run: nothing was written)' if is_dry_run else ''}."
+    return f"{', '.join(parts) or 'No clusters'}{'' if is_written else ' (nothing was written)'}."
 
 
 def _status(entries: Sequence[Entry]) -> int:
@@ -173,6 +205,6 @@ def _status(entries: Sequence[Entry]) -> int:
 IMPORT: Subcommand[ImportOptions] = Subcommand(
     help=HELP,
     options=OptionSet(shape=ImportOptions, program="clusterregistry"),
-    operands=Operands(),
+    operands=Operands(most=1),
     run=_run,
 )

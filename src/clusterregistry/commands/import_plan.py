@@ -86,7 +86,7 @@ class Importer:
         except errors.ClientError as error:
             raise _unusable(error) from None
         before = {metadata(each)["name"]: self._clusters.interpret(each) for each in listed}
-        _note_equal_servers(entries, before)
+        _note_equal_servers(entries, before, registry=self._clusters.resource.client.config.server)
         await self._for_each(
             [each for each in entries if each.action is None],
             lambda entry: self._plan(entry, before.get(entry.name)),
@@ -208,7 +208,7 @@ def _changes(path: str, before: Any, after: Any) -> Iterator[str]:
 # One server under several names
 
 
-def _note_equal_servers(entries: Sequence[Entry], stored: Mapping[str, Object]) -> None:
+def _note_equal_servers(entries: Sequence[Entry], stored: Mapping[str, Object], *, registry: str) -> None:
     manifests = {each.name: each.manifest for each in entries if each.manifest is not None and each.action is None}
     names: dict[str, set[str]] = {}
     for name, cluster in {**stored, **manifests}.items():
@@ -216,6 +216,8 @@ def _note_equal_servers(entries: Sequence[Entry], stored: Mapping[str, Object]) 
             names.setdefault(server, set()).add(name)
     for entry in entries:
         if entry.manifest is not None and entry.action is None:
+            if _settled(registry) in _servers(entry.manifest):
+                entry.notes.append("the server is that of the registry itself")
             others = sorted({name for each in _servers(entry.manifest) for name in names[each]} - {entry.name})
             if others:
                 shown = ", ".join(others[:_FEW]) + (f" and {len(others) - _FEW} more" if len(others) > _FEW else "")

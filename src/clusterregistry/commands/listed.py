@@ -31,8 +31,15 @@ def _list_users() -> Subcommand[Any]:
     return LIST
 
 
+def _export() -> Subcommand[Any]:
+    from clusterregistry.commands.export_command import EXPORT  # noqa: PLC0415
+
+    return EXPORT
+
+
 COMMANDS = (
-    Listed(name="import", summary="register clusters from kubeconfigs", load=_import),
+    Listed(name="import", summary="register clusters from kubeconfigs, or from a file of export", load=_import),
+    Listed(name="export", summary="write the clusters to a file", load=_export),
     Listed(name="kubeconfig", summary="make a kubeconfig of registered clusters", load=_kubeconfig),
     Listed(
         name="user",

@@ -18,6 +18,7 @@ from pathlib import Path
 import uvloop
 
 from clusterregistry import __version__
+from clusterregistry.apimachinery.meta.names import name_errors
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.malloc import trim_malloc
@@ -221,7 +222,7 @@ def settings_of(options: ControllerOptions) -> ControllerSettings:
                 retry_period=options.leader_elect_retry_period,
             )
         except ValueError as error:
-            problems.append(Problem("--leader-elect-...", str(error)))
+            problems.append(_election_problem(error))
     if problems:
         raise OptionsError(problems)
     return ControllerSettings(
@@ -264,8 +265,22 @@ def _problems(options: ControllerOptions) -> Iterator[Problem]:
     for address in options.client_addresses:
         if not _is_address(address):
             yield Problem("--client-addresses", f'"{address}" is no IP address')
+    yield from _lease_problems(options)
+
+
+def _lease_problems(options: ControllerOptions) -> Iterator[Problem]:
     if not options.leader_elect_resource_namespace:
         yield Problem("--leader-elect-resource-namespace", "must not be empty")
+    if wrong := name_errors(options.leader_elect_resource_name):
+        yield Problem("--leader-elect-resource-name", wrong[0])
+
+
+def _election_problem(error: ValueError) -> Problem:
+    """The problem in the words of the flags."""
+    text = str(error)
+    for name in ("lease_duration", "renew_deadline", "retry_period"):
+        text = text.replace(name, f"--leader-elect-{name.replace('_', '-')}")
+    return Problem("", text)
 
 
 def _is_address(text: str) -> bool:

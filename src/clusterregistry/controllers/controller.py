@@ -223,7 +223,7 @@ class Controller:
             return Answer(f"not ready: {why}\n".encode("utf-8", "replace"), HTTPStatus.SERVICE_UNAVAILABLE)
         leader = self._elector.leader if self._elector is not None else self._settings.identity
         lines = [f"[+]clusters: {len(informer.store)}", f"[+]leader: {leader or 'none yet'}"]
-        if (mistakes := self._access.problem) is not None:  # of which the log has each: every client may read this
+        if (mistakes := self._access.problem) is not None:  # the log has each of them: any client may read this
             lines.append(f"[!]access: {str(mistakes).partition(chr(10))[0].rstrip(':')}; the former rules are in use")
         if (term := self._term) is not None and term.writer.problem:
             lines.append(f"[!]writes: {term.writer.problem}")
@@ -309,7 +309,6 @@ class _Term:
             return
         self._told.setdefault(_name(cluster), told(cluster.get("status") or {}))
         self.observer.put(cluster)
-        self.writer.look(_name(cluster))
 
     def remove(self, name: str) -> None:
         self.observer.remove(name)

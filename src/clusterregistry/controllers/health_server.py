@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import ssl
 import tempfile
 import time
@@ -113,7 +114,9 @@ async def serve_health(paths: Paths, *, address: str, port: int) -> AsyncIterato
         )
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "give another --secure-port or --bind-address")
-        raise OperatorError(f"cannot listen on {address}:{port}: {error.strerror or error}", remedy=remedy) from None
+        # asyncio's text repeats the address, as code; errors of names have negative numbers
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        raise OperatorError(f"cannot listen on {address}:{port}: {why}", remedy=remedy) from None
     try:
         yield
     finally:

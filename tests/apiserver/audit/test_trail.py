@@ -30,6 +30,7 @@ from clusterregistry.apiserver.http.response import (
     text_response,
 )
 from tests.apiserver.api.clients import ADMIN_TOKEN
+from tests.apiserver.api.group_objects import SETS, TEAM, give, on_sets, team_set
 from tests.apiserver.api.in_process import InProcess, InProcessClient
 from tests.apiserver.api.objects import CLUSTERS, JSON_PATCH, cluster, path_of
 from tests.apiserver.audit import trails
@@ -87,6 +88,26 @@ def test_what_is_forbidden_is_recorded_with_the_decision(tmp_path: Path) -> None
     assert event["user"]["username"] == "nobody"
     assert event["responseStatus"]["reason"] == "Forbidden"
     assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
+
+
+def test_a_decision_by_groups_is_recorded_as_it_was_made_on_the_object(tmp_path: Path) -> None:
+    headers = {"Authorization": "Bearer nobodytoken"}
+    quiet = {"level": "None", "users": ["admin"]}
+    with serving(tmp_path, quiet, METADATA, omitStages=["RequestReceived"]) as client:
+        for team in ("red", "blue"):
+            client.post(SETS, team_set(team)).expect(201)
+        give(client, "nobody", on_sets("create", "update", "patch", names=["red"]))
+        client.post(CLUSTERS, cluster("b", labels={TEAM: "blue"}), headers=headers).refused(403, "Forbidden")
+        client.post(CLUSTERS, cluster("r", labels={TEAM: "red"}), headers=headers).expect(201)
+        moved = {"metadata": {"labels": {TEAM: "blue"}}}
+        client.patch(path_of("r"), moved, headers=headers).refused(403, "Forbidden")
+        client.patch(path_of("r"), {"metadata": {"annotations": {"a": "b"}}}, headers=headers).expect(200)
+    events = [event for event in trails.events(tmp_path) if event["user"]["username"] == "nobody"]
+    decisions = [
+        (event["responseStatus"]["code"], event["annotations"]["authorization.k8s.io/decision"]) for event in events
+    ]
+    assert decisions == [(403, "forbid"), (201, "allow"), (403, "forbid"), (200, "allow")]
+    assert 'clustersets "red"' in events[1]["annotations"]["authorization.k8s.io/reason"]
 
 
 def test_a_watch_is_recorded_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:

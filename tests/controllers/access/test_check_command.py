@@ -101,7 +101,7 @@ def test_clusters_with_an_agent_are_left_to_it(check: Run, tmp_path: Path) -> No
     observed["metadata"]["annotations"] = {"clusterregistry.k8s.io/observer": "agent"}
     (tmp_path / "edge.yaml").write_text(yaml.safe_dump(observed))
     flag = f"--cluster-file={tmp_path}/edge.yaml"
-    assert check(flag) == (0, "", "There is no cluster to try. 1 cluster left to the agent there.\n")
+    assert check(flag) == (0, "", "There is no cluster to try. 1 cluster not tried: observed by an agent.\n")
     status, printed, said = check(flag, "edge")
     assert status == 1
     assert "NoEndpoint" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import os
 import sys
 import time
 from pathlib import Path
@@ -328,18 +329,26 @@ HOSTILE = {
 }
 
 
+def open_pipes() -> set[str]:
+    """Those of this process. A file that is closed meanwhile, such as that of the list itself, is none."""
+    own = Path("/proc/self/fd")
+    return {str(name) for name in own.iterdir() if os.path.realpath(name).rpartition("/")[2].startswith("pipe:")}
+
+
 @pytest.mark.parametrize("before", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_hostile_commands(
     tmp_path: Path, plugin: Plugin, before: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(5)
     plugin.write(before)
+    pipes = open_pipes()
     async with asyncio.timeout(PATIENCE):
         failure = await failure_of(access_rules(tmp_path, rule(plugin.use())), cluster())
     printed = capfd.readouterr()
     assert failure.reason is Reason.CREDENTIAL_MISSING
     assert SECRET not in f"{failure.message}{caplog.text}{printed.out}{printed.err}"
     assert len(failure.message) <= 256
+    assert open_pipes() == pipes
 
 
 def test_output_is_bounded_below_what_is_held() -> None:

@@ -326,6 +326,22 @@ REFUSED_CLUSTERS: dict[str, dict[str, Any]] = {
     },
     "a finalizer": {**cluster("lone"), "metadata": {"name": "lone", "finalizers": ["example.com/x"]}},
     "a generated name": {**cluster("lone"), "metadata": {"generateName": "lone"}},
+    "fields that another manager has applied": {
+        **cluster("lone"),
+        "metadata": {
+            "name": "lone",
+            "managedFields": [
+                {
+                    "manager": "kubectl",
+                    "operation": "Apply",
+                    "apiVersion": "clusterregistry.k8s.io/v1beta1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:metadata": {"f:labels": {"f:tier": {}}}},
+                }
+            ],
+        },
+    },
+    "more than fits": cluster("lone", cloudProvider={"name": "x" * 70_000}),
     "endpoints": cluster("lone", kubernetesApiEndpoints=ENDPOINTS),
     "credentials of others": cluster(
         "lone", authInfo={"providers": [{"name": "x", "type": "corp", "config": {"key": "y"}}]}

@@ -92,11 +92,15 @@ class WriteAccess:
     def __init__(self, rights: GroupRights, request: Request, admit: Admit | None) -> None:
         """``admit`` is the admission that the kind declares."""
         self._rights, self._request, self._admit = rights, request, admit
+        self._passed = request.decision
+        """That of the filter. An attempt that is refused may be followed by one that is not."""
         self._new_groups = _NO_GROUPS
         """Of the object that the last attempt is about to create."""
 
     async def admit(self, obj: Object, old: Object | None) -> None:
         """Raises 403 and 503, and what the declared admission raises."""
+        if self._request.group_rights is None:
+            self._request.decision = self._passed
         if self._admit is not None:
             await self._admit(obj, old)
         if old is None:
@@ -114,6 +118,7 @@ class WriteAccess:
         attributes = attributes_with(self._request, CREATE)
         decision = await decided(self._request.authorizer, attributes)
         if decision.verdict is Verdict.DENY:
+            self._request.decision = decision
             raise forbidden(attributes, decision)
         if not decision.allowed:
             await self._require(attributes, refused=decision)
@@ -122,10 +127,9 @@ class WriteAccess:
         """Decides on the groups of the new object. ``refused`` has the reason of the other rights."""
         found = self._rights.decide(attributes, self._new_groups)
         decision = found if isinstance(found, Decision) else await found
+        self._request.decision = decision
         if not decision.allowed:
             raise forbidden(attributes, decision if decision.undecided else refused or decision)
-        if refused is None:
-            self._request.decision = decision
 
     async def _admit_move(self, obj: Object, old: Object) -> None:
         """A user who may not do the same to all objects needs the verb ``join`` on the groups entered and left."""
@@ -138,6 +142,7 @@ class WriteAccess:
         attributes = attributes_of(request)
         refused = await rights.first_refused(attributes, before ^ after, verb=JOIN)
         if refused is not None:
+            request.decision = refused[1]
             raise _may_not_join(rights, attributes, refused, entered=after)
 
     def _groups_of(self, obj: Object) -> frozenset[str]:

@@ -221,10 +221,10 @@ def _print(found: Sequence[Checked], output: str) -> None:
 
 
 def _summary(count: int, wrong: int, left: int) -> str:
-    agents = f" {counted(left, 'cluster')} left to the agent there." if left else ""
+    rest = f" {counted(left, 'cluster')} not tried: observed by an agent." if left else ""
     if not count:
-        return f"There is no cluster to try.{agents}"
-    return f"{counted(count, 'cluster')} tried, {wrong or 'none'} with a problem.{agents}"
+        return f"There is no cluster to try.{rest}"
+    return f"{counted(count, 'cluster')} tried, {wrong or 'none'} with a problem.{rest}"
 
 
 _HEADINGS = ("NAME", "RULE", "EXPIRES", "TLS", "CREDENTIAL", "VERSION", "RESULT")

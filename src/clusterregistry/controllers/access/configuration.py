@@ -160,13 +160,23 @@ class AccessFileError(OperatorError):
         )
 
 
+class AccessFileMissingError(AccessFileError):
+    """``access.yaml`` cannot be read at all."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.problems = (Problem("", problem),)
+        OperatorError.__init__(
+            self, f"{path}: {problem}", remedy="name the file with --access-config, and let it be read"
+        )
+
+
 def load(path: Path) -> tuple[Rule, ...]:
     """The rules of a file. Raises AccessFileError with every mistake."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise AccessFileError(path, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
+        raise AccessFileMissingError(path, f"cannot be read: {error.strerror or error}") from None
     return parse(content, path)
 
 

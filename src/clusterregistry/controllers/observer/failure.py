@@ -107,7 +107,7 @@ def _status_reason(code: int) -> Reason:
 def _status_text(error: errors.APIStatusError, credential: Credential) -> str:
     phrase = HTTPStatus(error.code).phrase if error.code in _KNOWN_CODES else "unknown status"
     said = str(error)
-    plain = "<" not in said and len(said) <= MAX_MESSAGE  # not the page of a proxy
+    plain = "<" not in said and len(said) <= MAX_MESSAGE and said != phrase  # not the page of a proxy
     return bounded(f"{error.code} {phrase}{': ' + said if said and plain else ''}", credential=credential)
 
 

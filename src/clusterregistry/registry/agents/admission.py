@@ -11,6 +11,7 @@ from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.api.clusterregistry.agents import AGENT, OBSERVER, event_prefix, request_prefix
 from clusterregistry.api.clusterregistry.v1alpha1.types import KIND
 from clusterregistry.api.clusterregistry.v1beta1 import conversion
+from clusterregistry.apimachinery.fieldmanager.managed_fields import APPLY
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.registry.store import Store
@@ -22,6 +23,9 @@ from clusterregistry.registry.bootstraptoken.tokens import Token
 
 MOST_REQUESTS = 50
 """Stored requests of one cluster. They are removed an hour after they were signed."""
+
+LARGEST_CLUSTER = 64 << 10
+"""Bytes of the cluster that a member creates."""
 
 LARGEST_STATUS = 64 << 10
 """Bytes of the status that an agent writes, which takes some 4 KiB. All watches of clusters are sent it."""
@@ -62,14 +66,19 @@ class ClusterAdmission:
             obj["metadata"]["labels"] = dict(identity.token.labels)
 
 
-def _cluster_problem(obj: Object, token: Token) -> str:
-    metadata, spec = obj["metadata"], obj.get("spec")
+def _cluster_problem(cluster: Object, token: Token) -> str:
+    metadata, spec = cluster["metadata"], cluster.get("spec")
     labels = metadata.get("labels") or {}
     if any(token.labels.get(key) != value for key, value in labels.items()):
         return "a member does not choose its labels: give them to its bootstrap token (spec.clusterLabels)"
     others = metadata.get("annotations", {}).keys() - _ANNOTATIONS
     if others or metadata.get("finalizers") or metadata.get("ownerReferences"):
         return "a member that joins sets neither annotations nor finalizers nor ownerReferences"
+    if any(isinstance(each, dict) and each.get("operation") == APPLY for each in metadata.get("managedFields", ())):
+        # What another manager has applied goes with the next apply of that manager: labels of the token, too.
+        return "a member that joins does not say what others have applied"
+    if _size(cluster) > LARGEST_CLUSTER:
+        return f"a member that joins creates a cluster of {LARGEST_CLUSTER} bytes at most"
     fields = spec.keys() - _SPEC_FIELDS if isinstance(spec, dict) else ()
     if fields:
         return f"a member that joins does not set spec.{min(fields)}, but {', '.join(sorted(_SPEC_FIELDS))} alone"
