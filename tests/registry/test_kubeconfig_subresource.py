@@ -11,7 +11,7 @@ import yaml
 from tests.apiserver.api.clients import NOBODY, Client, empty
 from tests.apiserver.api.group_objects import SETS, TEAM, give, on_sets, team_set
 from tests.apiserver.api.objects import CLUSTERS, TABLE, cluster, path_of
-from tests.apiserver.api.rbac_objects import rule
+from tests.apiserver.api.rbac_objects import BINDINGS, binding, rule
 
 BETA = "/apis/clusterregistry.k8s.io/v1beta1"
 ENDPOINTS = [
@@ -77,6 +77,13 @@ def test_who_may_read_the_cluster_may_not_read_it_without_the_right(paris: Clien
     give(paris, "nobody", rule("get", resource="clusters/kubeconfig"))
     paris.get(config_path(), headers=NOBODY).expect(200)
     paris.get(path_of("paris"), headers=NOBODY).refused(403, "Forbidden")
+
+
+def test_the_default_role_of_readers_has_it(paris: Client) -> None:
+    paris.post(BINDINGS, binding("viewers", "view", User="nobody")).expect(201)
+    paris.get(config_path(), headers=NOBODY).expect(200)
+    paris.delete(f"{BINDINGS}/viewers").expect(200)
+    paris.get(config_path(), headers=NOBODY).refused(403, "Forbidden")
 
 
 def test_rights_on_sets_have_a_name_for_it(paris: Client) -> None:

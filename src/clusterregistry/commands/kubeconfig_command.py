@@ -173,7 +173,13 @@ async def _fetch(config: RestConfig, names: Sequence[str]) -> Made:
             found = await asyncio.gather(*map(fetch, unique))
     except ClientError as error:
         raise OperatorError(printable(str(error), 400), remedy=_remedy(error)) from None
-    return Made(document=merged([each for each in found if each is not None]), refused=refused)
+    made = [each for each in found if each is not None]
+    if not all(isinstance(each.get(plural), list) for each in made for plural in kubeconfig.KINDS):
+        raise OperatorError(
+            f"{config.server} answers with something that is no kubeconfig",
+            remedy="check that the kubeconfig is that of the registry, and that no proxy changes its answers",
+        )
+    return Made(document=merged(made), refused=refused)
 
 
 def _remedy(error: ClientError) -> str:
