@@ -150,7 +150,7 @@ def _listed(config: RestConfig, selector: str) -> Made:
         try:
             made.append(kubeconfig_of(cluster, source_addresses))
         except NoKubeconfigError as error:
-            refused.append(f"{cluster['metadata']['name']}: {error}")
+            refused.append(f"{printable(str(cluster['metadata'].get('name')), 253)}: {error}")
     return Made(document=merged(made), refused=refused)
 
 
@@ -267,7 +267,7 @@ def _report(file: Path, result: Merged, *, backup: Path | None) -> dict[str, Any
 
 
 def _next_step(file: Path, document: Object) -> str:
-    context = document["contexts"][0]["name"]
+    context = printable(str(document["contexts"][0].get("name")), 253)
     return shlex.join(["kubectl", f"--kubeconfig={file}", f"--context={context}", "get", "namespaces"])
 
 

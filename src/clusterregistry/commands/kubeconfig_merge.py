@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterregistry.api.clusterregistry.kubeconfigs import ORIGIN
+from clusterregistry.client.errors import printable
 from clusterregistry.client.kubeconfig import KINDS
 
 Object = dict[str, Any]
@@ -92,7 +93,7 @@ def _check(document: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         if each["name"] in {wanted["name"] for wanted in made[plural]} and not _is_ours(each, singular)
     }
     if taken:
-        shown = ", ".join(f'{singular} "{name}"' for name, singular in sorted(taken.items())[:_SHOWN])
+        shown = ", ".join(f'{singular} "{printable(name, 253)}"' for name, singular in sorted(taken.items())[:_SHOWN])
         more = f" and {len(taken) - _SHOWN} more" if len(taken) > _SHOWN else ""
         raise CollisionError(f"has entries of these names that are not of a registry: {shown}{more}")
 
