@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import clusterregistry
 from clusterregistry.cli import exit_status
+from clusterregistry.registry.main import main
+from tests.apiserver.server.programs import Program
 from tests.commands.cluster_objects import fleets
 from tests.commands.desks import Desk
 from tests.commands.test_flat_file import cluster
@@ -88,6 +95,23 @@ def test_a_file_is_imported_as_a_whole_or_not_at_all(desk: Desk) -> None:
     assert desk.names() == ["c"]
 
 
+def test_values_of_wrong_types_are_refused_by_the_registry(desk: Desk) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"spec": {"kubernetesApiEndpoints": {"serverEndpoints": 7}}},
+        {"spec": {"kubernetesApiEndpoints": [7], "authInfo": 7, "clusterID": [1], "location": "x"}},
+        {"metadata": {"labels": {"x": 7, "y": [1]}}},
+        {"metadata": {"annotations": {"x": {}}}},
+    ]
+    for number, each in enumerate(wrong):
+        whole = cluster(f"c-{number}") | each
+        whole["metadata"] = {"name": f"c-{number}", **each.get("metadata", {})}
+        alpha = {**whole, "apiVersion": "clusterregistry.k8s.io/v1alpha1"}
+        for document in (whole, alpha):
+            outcome = desk.run("import", str(saved(desk, _document(document))), "-o", "json")
+            assert (outcome.status, outcome.actions()) == (exit_status.FOUND, {f"c-{number}": "refused"}), outcome.err
+    assert desk.names() == []
+
+
 def test_a_truncated_file_is_refused(desk: Desk) -> None:
     create(desk, cluster("a"), cluster("b"))
     text = exported(desk)
@@ -96,6 +120,41 @@ def test_a_truncated_file_is_refused(desk: Desk) -> None:
     assert outcome.status == exit_status.STARTUP
     assert "do not match the digest" in outcome.err
     assert desk.names() == []
+
+
+def test_a_file_of_the_first_release_is_read_and_written_as_ever(desk: Desk) -> None:
+    file = Path(__file__).with_name("first-release.yaml")
+    assert desk.run("import", str(file), "-o", "json").actions() == {"bergen": "created", "oslo": "created"}
+    documents = file.read_text().partition("---\n")[2]
+    assert body(desk) == f"---\n{documents}"
+
+
+def test_a_registry_that_serves_v1alpha1_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--runtime-config=clusterregistry.k8s.io/v1beta1=false,clusterregistry.k8s.io/v1alpha1/clustersets=false"
+    file = Path(__file__).with_name("first-release.yaml")
+    with Program(tmp_path / "server", flags) as program:
+        environ = {"KUBECONFIG": str(program.data / "admin.kubeconfig"), "HOME": str(tmp_path)}
+        assert main(["import", str(file)], environ) == exit_status.OK
+        assert main(["import", str(file), "-o", "json"], environ) == exit_status.OK
+        assert capsys.readouterr().out.count('"unchanged"') == 2
+        assert main(["export", "--header=false"], environ) == exit_status.OK
+    assert capsys.readouterr().out == f"---\n{file.read_text().partition('---' + chr(10))[2]}"
+
+
+def test_standard_input_is_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = Path(__file__).with_name("first-release.yaml").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert desk.run("import", "-").status == exit_status.OK
+    assert desk.names() == ["bergen", "oslo"]
+
+
+def test_a_full_disk_is_a_failure(desk: Desk) -> None:
+    command = [sys.executable, "-m", "clusterregistry", "export"]
+    environ = {**os.environ, **desk.environ, "PYTHONPATH": str(Path(clusterregistry.__file__).parent.parent)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, env=environ, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == exit_status.STARTUP, done.stderr
+    assert b"cannot be written" in done.stderr
 
 
 def test_what_the_file_does_not_have_stays(desk: Desk) -> None:

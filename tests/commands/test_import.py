@@ -105,13 +105,17 @@ def test_a_context_that_cannot_be_imported_does_not_stop_the_others(desk: Desk) 
         context("no-pem", cluster={"certificate-authority-data": "bm90aGluZw=="}),
         context("proxied", cluster={"proxy-url": "http://jane:secret-word@proxy:3128"}),
         context("___"),
+        context("list", cluster={"certificate-authority-data": ["AAAA"]}),
+        context("lines", cluster={"tls-server-name": "a\nb"}),
+        context("\x1b[31mred", "nonsense"),
     )
     document["contexts"].append({"name": "dangling", "context": {"cluster": "nowhere"}})
     outcome = desk.import_kubeconfig(desk.write("config", document))
     assert outcome.status == exit_status.FOUND
     found = json.loads(outcome.out)["items"]
     assert {each["context"] for each in found if each["action"] == "refused"} == {
-        "no-url", "user", "no-ca", "no-pem", "proxied", "___", "dangling",
+        "no-url", "user", "no-ca", "no-pem", "proxied", "___", "dangling", "list", "lines",
+        "\x1b[31mred",
     }  # fmt: skip
     assert all(each["reason"] and each["remedy"] for each in found if each["action"] == "refused")
     assert "secret-word" not in outcome.out + outcome.err
@@ -197,6 +201,14 @@ def test_the_table_for_people(desk: Desk) -> None:
     assert lines[2][:3] == ["b", "b", "refused"]
     assert "b: what to do: correct the server" in outcome.err
     assert outcome.err.endswith("1 created, 1 refused.\n")
+
+
+def test_a_name_does_not_control_the_terminal(desk: Desk) -> None:
+    file = desk.write("config", kubeconfig(context("\x1b[31mred\n", "https://red.example.com")))
+    outcome = desk.run("import", "--from-kubeconfig", str(file))
+    assert outcome.status == exit_status.OK, outcome.err
+    assert "\x1b" not in outcome.out
+    assert desk.names() == ["31mred"]
 
 
 def test_kubectl_reads_what_was_imported(desk: Desk) -> None:

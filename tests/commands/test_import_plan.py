@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from clusterregistry.api.clusterregistry import v1beta1
 from clusterregistry.cli import exit_status
 from clusterregistry.client import kubeconfig as kubeconfigs
 from clusterregistry.client.rest import Client
@@ -54,18 +55,18 @@ def test_a_registry_that_ends_in_the_middle(tmp_path: Path) -> None:
         config = from_context(
             kubeconfigs.load_file(program.data / "admin.kubeconfig").context(), user_agent="test", read_files=True
         )
-        asyncio.run(_plan_and_write(entries, replace(config, timeout=2.0), program))
+        asyncio.run(_plan_and_write(entries, config, program))
     assert {each.action for each in entries} == {Action.FAILED}
     assert all("stopped answering" in each.reason and "import again" in each.remedy for each in entries)
 
 
 async def _plan_and_write(entries: Sequence[Entry], config: RestConfig, program: Program) -> None:
     async with Client(config) as client:
-        importer = await Importer.connect(client)
-        await importer.plan(entries, progress=_quiet)
-        assert {each.action for each in entries} == {Action.CREATED}
-        program.end()
-        await importer.write(entries, progress=_quiet)
+        await (await Importer.connect(client)).plan(entries, progress=_quiet)
+    assert {each.action for each in entries} == {Action.CREATED}
+    program.end()
+    async with Client(replace(config, timeout=2.0)) as client:  # for attempts that all fail
+        await Importer(client, v1beta1.VERSION).write(entries, progress=_quiet)
 
 
 def _quiet(done: int, total: int) -> None:

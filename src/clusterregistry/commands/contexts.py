@@ -163,9 +163,17 @@ def _fill(entry: Entry, context: Context, choice: Choice) -> None:
     entry.manifest = {"apiVersion": version, "kind": KIND, "metadata": described, "spec": spec}
 
 
+def _text(context: Context, name: str) -> str:
+    """A field of the context's cluster; empty if it is absent."""
+    value = context.cluster.get(name)
+    if value is None or (isinstance(value, str) and (value.isprintable() or name == "certificate-authority-data")):
+        return value or ""
+    raise _Refused(f'{name} of its cluster "{context.cluster_name}" is not a line of text', "correct it there")
+
+
 def _server(context: Context) -> str:
-    server = context.cluster.get("server")
-    if not isinstance(server, str) or not server:
+    server = _text(context, "server")
+    if not server:
         raise _Refused(f'its cluster "{context.cluster_name}" has no server', "set it: `kubectl config set-cluster`")
     wrong = server_address_error(server) if "://" in server else "must be an http or https URL"
     if wrong:
@@ -175,14 +183,13 @@ def _server(context: Context) -> str:
 
 def _authorities(context: Context) -> bytes:
     """The authorities of the cluster as PEM; empty for those of the system."""
-    data, file = context.cluster.get("certificate-authority-data"), context.cluster.get("certificate-authority")
-    content = b""
-    if isinstance(data, str) and data:
+    data, file = _text(context, "certificate-authority-data"), _text(context, "certificate-authority")
+    if data:
         try:
             content = base64.b64decode(data, validate=True)
         except ValueError:
             raise _Refused("certificate-authority-data is not base64", _CORRECT_AUTHORITY) from None
-    elif isinstance(file, str) and file:
+    elif file:
         content = _file_content(Path(file))
     else:
         return b""
@@ -211,12 +218,12 @@ def _file_content(file: Path) -> bytes:
 def _annotations(context: Context) -> dict[str, str]:
     """What the API has no field for."""
     annotations = {}
-    proxy, server_name = context.cluster.get("proxy-url"), context.cluster.get("tls-server-name")
-    if isinstance(proxy, str) and proxy:
+    proxy, server_name = _text(context, "proxy-url"), _text(context, "tls-server-name")
+    if proxy:
         if "@" in proxy:
             raise _Refused("its proxy-url holds a user or a password", "use a proxy-url without them")
         annotations[PROXY_ANNOTATION] = proxy
-    if isinstance(server_name, str) and server_name:
+    if server_name:
         annotations[SERVER_NAME_ANNOTATION] = server_name
     return annotations
 
@@ -263,7 +270,7 @@ def _without_collisions(entries: Sequence[Entry]) -> list[Entry]:
         first, *others = same
         if all(each.manifest == first.manifest for each in others):
             repeated.update(map(id, others))
-            first.notes += [f'the same as context "{each.source}" of {each.file}' for each in others]
+            first.notes += [f'the same as context "{printable(each.source, 200)}" of {each.file}' for each in others]
             continue
         listed = ", ".join(f'"{each.source}" of {each.file}' for each in same)
         for each in same:

@@ -23,6 +23,7 @@ from clusterregistry.cli.output import OUTPUT, TABLE, Output, rendered
 from clusterregistry.cli.progress import Progress
 from clusterregistry.cli.subcommand import Given, Operands, Subcommand
 from clusterregistry.cli.table import table_lines
+from clusterregistry.client.errors import printable
 from clusterregistry.client.rest import Client
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.commands import contexts, flat_file
@@ -31,6 +32,7 @@ from clusterregistry.controllers.access import clusters
 from clusterregistry.controllers.registry_options import KubeconfigOptions, config_of_context
 
 USER_AGENT = f"clusterregistry-import/{__version__}"
+_WIDEST = 200
 _COLUMNS = ("NAME", "FROM", "RESULT", "DETAILS")
 
 
@@ -129,7 +131,7 @@ def _from_kubeconfigs(options: ImportOptions) -> list[Entry]:
     choice = contexts.Choice(contexts=options.context, name_prefix=options.name_prefix, labels=dict(options.label))
     found = contexts.find_clusters(options.from_kubeconfig, choice)
     for each in found.skipped:
-        complain(f"Skipped: {each}.")
+        complain(f"Skipped: {printable(each)}.")
     return found.entries
 
 
@@ -167,13 +169,14 @@ def _show(entries: Sequence[Entry], options: ImportOptions, *, is_written: bool)
         say(*table_lines(_COLUMNS, map(_row, entries)))
     for each in entries:
         if each.remedy:
-            complain(f"{each.name or each.file}: what to do: {each.remedy}")
+            complain(f"{each.name or printable(each.file, _WIDEST)}: what to do: {printable(each.remedy)}")
     complain(_summary(entries, is_written=is_written))
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
     details = [entry.reason, ", ".join(entry.fields), *entry.notes]
-    return entry.name or "-", entry.source or entry.file, str(entry.action), "; ".join(filter(None, details))
+    where = printable(entry.source or entry.file, _WIDEST)
+    return entry.name or "-", where, str(entry.action), "; ".join(printable(each) for each in details if each)
 
 
 def _described(entry: Entry) -> dict[str, Any]:

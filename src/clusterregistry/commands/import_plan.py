@@ -229,7 +229,8 @@ def _servers(cluster: Mapping[str, Any]) -> list[str]:
     spec = cluster.get("spec")
     endpoints = spec.get("kubernetesApiEndpoints") if isinstance(spec, dict) else None
     found = endpoints.get("serverEndpoints") if isinstance(endpoints, dict) else None
-    addresses = [each.get("serverAddress") for each in found or () if isinstance(each, dict)]
+    listed = found if isinstance(found, list) else []
+    addresses = [each.get("serverAddress") for each in listed if isinstance(each, dict)]
     return [_settled(each) for each in addresses if isinstance(each, str) and each]
 
 
