@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from clusterregistry.agent import identity
-from clusterregistry.agent.certificate import validity
 from clusterregistry.agent.identity import KubeconfigIdentity
 from clusterregistry.agent.renewal import FilePlace, Place, Renewal, Renewed
 from clusterregistry.apimachinery.operator_error import OperatorError
+from clusterregistry.client.certificate_request import validity
 from clusterregistry.client.rest import Client
 from clusterregistry.client.transport import TransportParts
 from tests.agent.sites import Site

@@ -19,9 +19,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusterregistry.agent import identity
-from clusterregistry.agent.certificate import AgentCertificate, validity
+from clusterregistry.agent.certificate import AgentCertificate
 from clusterregistry.agent.manifest import NAME, NAMESPACE, SECRET, SECRET_KEY
 from clusterregistry.apimachinery import certificates
+from clusterregistry.client.certificate_request import validity
 from tests.agent.sites import Site
 from tests.apiserver.server.programs import Program
 from tests.crinit.containers import mounting

@@ -30,6 +30,7 @@ FOLLOWED = {
     "docs/guides/backup.md": (NEWEST,),
     "docs/guides/groups.md": (NEWEST,),
     "docs/guides/credentials.md": (NEWEST,),
+    "docs/guides/kubeconfig.md": (NEWEST,),
     "docs/guides/import.md": (NEWEST,),
     "docs/guides/secret-lint.md": (OLDEST, NEWEST),
     "docs/guides/security/audit.md": (NEWEST,),
@@ -43,6 +44,7 @@ FOLLOWED = {
     "docs/guides/shared-objects.md": (OLDEST, NEWEST),
     "docs/guides/storage.md": (NEWEST,),
     "docs/guides/upgrade.md": (OLDEST, NEWEST),
+    "docs/guides/users.md": (NEWEST,),
     "docs/start.md": (NEWEST,),
 }
 """The documents whose shell blocks are run, and with which releases of kubectl."""

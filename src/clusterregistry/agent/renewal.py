@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Protocol
 
 from clusterregistry.agent import identity
-from clusterregistry.agent.certificate import request_certificate, validity
+from clusterregistry.agent.certificate import request_certificate
 from clusterregistry.agent.identity import KubeconfigIdentity
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import errors
+from clusterregistry.client.certificate_request import validity
 from clusterregistry.client.rest import Client, GroupVersionResource, PatchType, WriteOptions
 from clusterregistry.client.rest_config import RestConfig
 from clusterregistry.client.retry import Backoff

@@ -24,6 +24,7 @@ from clusterregistry.apiserver.endpoints.request_info import RequestInfo, check_
 from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.endpoints.review import ReviewScope, review
 from clusterregistry.apiserver.endpoints.update import update, without_name
+from clusterregistry.apiserver.endpoints.view import view
 from clusterregistry.apiserver.endpoints.watch import WatchSettings, watch
 from clusterregistry.apiserver.filters.metrics import Measures
 from clusterregistry.apiserver.health import Health
@@ -50,6 +51,7 @@ _OBJECT: Mapping[str, Verb] = {"get": get, "create": create, "update": update, "
 _NATIVE_COLLECTION = {name: verb for name, verb in _COLLECTION.items() if verb is not without_name}
 _NATIVE_OBJECT = {name: verb for name, verb in _OBJECT.items() if name != "create"}
 _SUBRESOURCE: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+_VIEW: Mapping[str, Verb] = {"get": view}
 _CUSTOM_RESOURCE_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -242,6 +244,8 @@ def _verb(scope: RequestScope, info: RequestInfo) -> Verb:
         verbs = _NATIVE_OBJECT if resource.native else _OBJECT
     elif (subresource := resource.subresources.get(info.subresource)) is not None:
         verbs, served = _SUBRESOURCE, subresource.verbs
+    elif info.subresource in resource.views:
+        verbs, served = _VIEW, resource.views[info.subresource].verbs
     elif resource.native:
         raise errors.no_such_resource()
     else:

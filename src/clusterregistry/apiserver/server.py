@@ -194,7 +194,10 @@ class _Parts:
         options, auth = self.options, self.auth
         scopes, review_scopes = self._scopes(), _review_scopes(auth.reviews)
         request_metrics = RequestMetrics(
-            {name: tuple(scope.resource.subresources) for name, scope in (scopes | review_scopes).items()}
+            {
+                name: (*scope.resource.subresources, *scope.resource.views)
+                for name, scope in (scopes | review_scopes).items()
+            }
         )
         stopping, trust = Stopping(), client_authorities(options)
         routes = Routes(

@@ -191,8 +191,10 @@ def aggregated(tmp_path: Path, decides: Decides) -> Iterator[World]:
         world.host.stop()
 
 
-def sent(world: World, method: str, path: str, body: Any = None, *, user: str = "admin") -> tuple[int, Any]:
-    headers = {"x_remote_user": user} | ({"x_remote_group": "system:masters"} if user == "admin" else {})
+def sent(
+    world: World, method: str, path: str, body: Any = None, *, user: str = "admin", **headers: str
+) -> tuple[int, Any]:
+    headers |= {"x_remote_user": user} | ({"x_remote_group": "system:masters"} if user == "admin" else {})
     access = world.access(*world.proxies.client(PROXY))
     answer = exchanges.send(access, method, path, body=json.dumps(body).encode() if body else None, **headers)
     return answer.status, exchanges.decoded(answer)
@@ -214,3 +216,23 @@ def test_the_host_cluster_is_asked_the_same(aggregated: World, decides: Decides)
     decides.silent = True
     # What is not decided is no refusal, and no list without what is missing.
     assert [sent(world, "GET", path, user="jane")[0] for path in (path_of("red"), CLUSTERS)] == [503, 503]
+
+
+def test_a_kubeconfig_behind_a_host_cluster_is_for_the_address_that_it_names(
+    aggregated: World, decides: Decides
+) -> None:
+    world, obj = aggregated, cluster("red", labels={TEAM: "red"})
+    entries = [{"clientCIDR": "10.0.0.0/8", "serverAddress": "10.0.0.1"}, {"serverAddress": "red.example.com"}]
+    obj["spec"] = {"kubernetesApiEndpoints": {"serverEndpoints": entries}}
+    assert sent(world, "POST", CLUSTERS, obj)[0] == 201
+    assert sent(world, "POST", SETS, team_set("red"))[0] == 201
+    path = f"{path_of('red')}/kubeconfig"
+    assert sent(world, "GET", path, user="jane")[0] == 403
+    decides.allowed = {("get", "clustersets", "clusters-kubeconfig", "red")}
+    for client, server in (("10.1.2.3", "https://10.0.0.1:443"), ("203.0.113.9", "https://red.example.com:443")):
+        status, config = sent(world, "GET", path, user="jane", x_forwarded_for=client)
+        assert (status, config["clusters"][0]["cluster"]["server"]) == (200, server)
+    decides.taken()
+    decides.allowed = {("get", "clusters", "kubeconfig", "red")}
+    assert sent(world, "GET", path, user="jane")[0] == 200
+    assert decides.taken()[0] == ("get", "clusters", "kubeconfig", "red")

@@ -11,7 +11,7 @@ from clusterregistry.api.clusterregistry.credential_patterns import find_credent
 from clusterregistry.apimachinery.codecs import protobuf_codec
 from clusterregistry.apimachinery.meta import errors
 from clusterregistry.apiserver.audit import trail as bodies
-from clusterregistry.apiserver.audit.event import Renderer, source_addresses
+from clusterregistry.apiserver.audit.event import Renderer
 from clusterregistry.apiserver.audit.redaction import MASK, Masker
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, RESPONSE_COMPLETE, Level, Stage
 from clusterregistry.apiserver.audit.trail import LARGEST_NAMING_BODY, Event, Trail
@@ -19,6 +19,7 @@ from clusterregistry.apiserver.authn.user import User
 from clusterregistry.apiserver.authz.interface import Decision, Verdict
 from clusterregistry.apiserver.endpoints.encoding import PROTOBUF_TYPE as PROTOBUF
 from clusterregistry.apiserver.endpoints.encoding import json_response
+from clusterregistry.apiserver.endpoints.source_addresses import source_addresses
 from clusterregistry.apiserver.http.response import Response, text_response
 from tests.apiserver.api.objects import CLUSTERS, GROUP_VERSION, MERGE_PATCH, cluster, path_of
 from tests.apiserver.audit.trails import RECEIVED, Sent, trail

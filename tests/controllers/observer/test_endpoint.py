@@ -10,13 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterregistry.controllers.observer.endpoint import (
-    MAX_ENDPOINTS,
-    EndpointError,
-    choose_endpoint,
-    server_url,
-    source_addresses,
-)
+from clusterregistry.api.clusterregistry.server_endpoints import MAX_ENDPOINTS, server_url
+from clusterregistry.controllers.observer.endpoint import EndpointError, choose_endpoint, source_addresses
 from clusterregistry.controllers.observer.failure import MAX_MESSAGE
 from clusterregistry.controllers.observer.observation import Reason
 

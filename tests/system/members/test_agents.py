@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from clusterregistry.agent import identity
-from clusterregistry.agent.certificate import validity
 from clusterregistry.agent.manifest import NAME, NAMESPACE, SECRET, SECRET_KEY
 from clusterregistry.agent.renewal import SecretPlace
+from clusterregistry.client.certificate_request import validity
 from clusterregistry.client.rest import Client
 from tests.agent.sites import Site
 from tests.apiserver.server.programs import Program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,6 +15,7 @@ from clusterregistry.apiserver.audit.redaction import Masker
 from clusterregistry.apiserver.audit.settings import REQUEST_RECEIVED, Level
 from clusterregistry.apiserver.audit.trail import TOO_LARGE, Event, Trail, decoded, without_managed_fields
 from clusterregistry.apiserver.authn.user import User
+from clusterregistry.apiserver.endpoints.source_addresses import source_addresses
 
 _GO_KEEPS = "/$&+,:;=@~"
 """Characters that Go does not escape in a path, besides letters, digits and ``-_.~``."""
@@ -182,32 +182,3 @@ def _second(whole: int) -> str:
 
 def _encoded(fields: Fields) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
-
-
-# Source addresses
-
-_MOST_PROXIES = 32
-"""The most proxies in an event: the client chooses the length of the header."""
-
-
-def source_addresses(*, forwarded_for: str, real_ip: str, peer: str) -> list[str]:
-    """The addresses of ``X-Forwarded-For`` and ``X-Real-Ip``, which any client can forge, then that of the peer.
-
-    Other texts are left out. The peer's address is not repeated if the last proxy has named it.
-    """
-    if not forwarded_for and not real_ip:
-        return [peer] if peer else []
-    found = [address for part in forwarded_for.split(",", _MOST_PROXIES)[:_MOST_PROXIES] if (address := _address(part))]
-    real = _address(real_ip)
-    if real and real not in found:
-        found.append(real)
-    if peer and found[-1:] != [peer]:
-        found.append(peer)
-    return found
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text.strip()))
-    except ValueError:
-        return ""

@@ -82,16 +82,31 @@ def list_kind_of(resource: Definition, version: Version) -> Kind:
     return Kind(group=resource.group_of(version), version=version.name, kind=resource.list_kind)
 
 
+def view_schema_name(resource: Definition, version: Version, name: str) -> str:
+    """The name of the schema of a view."""
+    return schema_name(resource, version, resource.kind + name.capitalize())
+
+
 def of_resource(resource: Definition, version: Version) -> dict[str, NamedSchema]:
-    """The kind and its list."""
+    """The kind, its list and its views."""
     kind, list_kind = kind_of(resource, version), list_kind_of(resource, version)
     name, list_name = (schema_name(resource, version, each.kind) for each in (kind, list_kind))
     below = _Structs(resource, version)
     schema = below.with_references(version.schema)
-    return below.named | {
-        name: NamedSchema(schema=_whole_object(schema), kinds=(kind,)),
-        list_name: NamedSchema(schema=_list(name, kind), kinds=(list_kind,)),
+    views = {
+        view_schema_name(resource, version, part): NamedSchema(
+            schema=view.schema, kinds=(Kind(group=view.group, version=view.version, kind=view.kind),)
+        )
+        for part, view in resource.views.items()
     }
+    return (
+        below.named
+        | views
+        | {
+            name: NamedSchema(schema=_whole_object(schema), kinds=(kind,)),
+            list_name: NamedSchema(schema=_list(name, kind), kinds=(list_kind,)),
+        }
+    )
 
 
 class _Structs:

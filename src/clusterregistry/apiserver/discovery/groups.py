@@ -18,7 +18,7 @@ import orjson
 
 from clusterregistry.apiserver.discovery import documents
 from clusterregistry.apiserver.discovery.documents import Document
-from clusterregistry.apiserver.registry.resource import Definition, Resource, Version
+from clusterregistry.apiserver.registry.resource import Definition, Resource, Version, View
 
 WireObject = dict[str, Any]
 
@@ -57,6 +57,7 @@ def api_resource_list(
     for resource, _ in served_in(resources, group=group, version=version):
         entries.append(_main_entry(resource, enable_watch=enable_watch))
         entries += [_subresource_entry(resource, name) for name in resource.subresources]
+        entries += [_view_entry(resource, name, view) for name, view in resource.views.items()]
     if not group:
         entries = entries or [_LIST_ENTRY]
         return {"kind": "APIResourceList", "groupVersion": version, "resources": entries}
@@ -133,6 +134,13 @@ def _subresource_entry(resource: Definition, name: str) -> WireObject:
     }
 
 
+def _view_entry(resource: Definition, name: str, view: View) -> WireObject:
+    """An entry whose kind is of another group and version than the resource: those that are set are listed with it."""
+    listed = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+    of_kind = {"group": view.group, "version": view.version} if view.group else {"version": view.version}
+    return {**listed, **of_kind, "kind": view.kind, "verbs": list(view.verbs)}
+
+
 AGGREGATED_VERSIONS = ("v2", "v2beta1")
 """Of APIGroupDiscoveryList. kubectl 1.26 to 1.29 requests v2beta1, later ones v2; only the apiVersion differs."""
 
@@ -206,9 +214,11 @@ def _aggregated_resource(resource: Definition, *, group: str, version: str, enab
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if resource.subresources:
+    parts = [(name, kind, each.verbs) for name, each in resource.subresources.items()]
+    for name, view in resource.views.items():
+        parts.append((name, {"group": view.group, "version": view.version, "kind": view.kind}, view.verbs))
+    if parts:
         entry["subresources"] = [
-            {"subresource": name, "responseKind": kind, "verbs": list(each.verbs)}
-            for name, each in resource.subresources.items()
+            {"subresource": name, "responseKind": answered, "verbs": list(verbs)} for name, answered, verbs in parts
         ]
     return entry

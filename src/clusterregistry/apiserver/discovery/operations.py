@@ -23,7 +23,7 @@ from clusterregistry.apiserver.discovery.definitions import (
     schema_name,
 )
 from clusterregistry.apiserver.discovery.groups import group_versions, served_in
-from clusterregistry.apiserver.registry.resource import Definition, Version
+from clusterregistry.apiserver.registry.resource import Definition, Version, View
 
 OBJECT_TYPES = ("application/json", "application/yaml")
 """The media types of objects."""
@@ -311,6 +311,10 @@ class ResourceOperations:
             }
             operations = _made(on_part, each.verbs)
             found.append(Path(path=f"{collection}/{{name}}/{name}", operations=operations, parameters=named))
+        for name, view in resource.views.items():
+            found.append(
+                Path(path=f"{collection}/{{name}}/{name}", operations=[self._view(name, view)], parameters=named)
+            )
         if resource.namespaced:
             found.append(Path(path=everywhere, operations=[self._list_everywhere()], parameters=[_PRETTY]))
         if resource.native and self.enable_watch and "watch" in resource.verbs:
@@ -370,6 +374,11 @@ class ResourceOperations:
     def _read(self, subresource: str = "") -> Operation:
         answers = {200: self._schemas()}
         return self._operation(_READ, subresource=subresource, answers=answers, taken=_READ_PARAMETERS)
+
+    def _view(self, name: str, view: View) -> Operation:
+        answers = {200: (definitions.view_schema_name(self.resource, self.version, name),)}
+        made = self._operation(_READ, subresource=name.capitalize(), answers=answers, taken=_READ_PARAMETERS)
+        return replace(made, kind=Kind(group=view.group, version=view.version, kind=view.kind))
 
     def _replace(self, subresource: str = "") -> Operation:
         answers = dict.fromkeys((200, 201), self._schemas())

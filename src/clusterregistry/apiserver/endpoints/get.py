@@ -11,6 +11,7 @@ from clusterregistry.apiserver.endpoints.request_scope import RequestScope
 from clusterregistry.apiserver.http.response import Answer, Reply
 from clusterregistry.apiserver.registry.list import parse_revision, wait_until_fresh
 from clusterregistry.apiserver.registry.worker_pool import LARGE
+from clusterregistry.apiserver.storage.interface import KeyValue
 
 
 def get(scope: RequestScope, request: Request) -> Reply:
@@ -25,9 +26,17 @@ def get(scope: RequestScope, request: Request) -> Reply:
 
 
 async def _get_later(scope: RequestScope, request: Request, representation: Representation) -> Answer:
-    include, any_version = "", False
+    include = request.query.first("includeObject") if request.query_string else ""
+    kv = await read_stored(scope, request)
+    if not representation.is_plain and len(kv.value) > LARGE:
+        return await encoding.large_object_response(scope, kv, representation, include=include)
+    return encoding.object_response(scope, kv, representation, include=include)
+
+
+async def read_stored(scope: RequestScope, request: Request) -> KeyValue:
+    """The object that a request reads, as its parameters ask for it. Raises 400, 403, 404, 409 and 504."""
+    any_version = False
     if request.query_string:
-        include = request.query.first("includeObject")
         if parse_bool(request.query.first("export", "false")):
             raise errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         revision = parse_revision(request.query.first("resourceVersion"))
@@ -37,6 +46,4 @@ async def _get_later(scope: RequestScope, request: Request, representation: Repr
     kv = await scope.store.get(request.info.key, any_version=any_version)
     if request.group_rights:
         await group_access.check(request, kv)
-    if not representation.is_plain and len(kv.value) > LARGE:
-        return await encoding.large_object_response(scope, kv, representation, include=include)
-    return encoding.object_response(scope, kv, representation, include=include)
+    return kv

@@ -82,6 +82,19 @@ def negotiate_status(request: Request) -> Representation:
     return _PRETTY[plain] if indented or _wants_pretty(request, user_agent) else plain
 
 
+def negotiate_itself(request: Request) -> Representation:
+    """The representation of what has no tables and no list of metadata: JSON or YAML. Raises 406.
+
+    A client that prefers a table, as kubectl does, gets the object.
+    """
+    accept, user_agent = request.headers.get("accept", ""), request.headers.get("user-agent", "")
+    offered = (each for clause in clauses(accept) for each in ACCEPTED if clause.matches(each))
+    media_type = next(offered, None)
+    if media_type is None:
+        raise errors.not_acceptable(ACCEPTED)
+    return Representation(media_type, pretty=_wants_pretty(request, user_agent))
+
+
 class _Pretty(dict[Representation, Representation]):
     """The indented form of each representation, made once."""
 

@@ -26,6 +26,7 @@ MAIN_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "u
 """Every verb on a collection and its objects, in kube-apiserver's order."""
 
 STATUS_VERBS = ("get", "patch", "update")
+VIEW_VERBS = ("get",)
 
 
 def same(obj: dict[str, Any]) -> dict[str, Any]:
@@ -107,6 +108,29 @@ class Subresource:
     """What a write to it needs besides being authorized and valid."""
 
 
+Render = Callable[[dict[str, Any], Sequence[str]], dict[str, Any]]
+"""Makes an object of another kind from an object in the version of the request, and the addresses of the client.
+
+Pure; does not change the object. Raises an APIError where nothing can be made of it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A subresource that is made from the object when it is read, and is never written.
+
+    It is of a kind of its own, with a right of its own: who may read it need not be allowed to read the object.
+    """
+
+    kind: str
+    version: str
+    group: str = ""
+    schema: ObjectSchema
+    """The whole kind, for the OpenAPI document."""
+    render: Render
+    verbs: Sequence[str] = VIEW_VERBS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A kind and its verbs. ``versions`` are those that are served, the preferred one first."""
@@ -146,7 +170,12 @@ class Definition:
 
     @property
     def subresources(self) -> Mapping[str, Subresource]:
-        """The subresources by name; a review has none."""
+        """The subresources that are parts of the object, by name; a review has none."""
+        return {}
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """The subresources that are made from the object, by name; a review has none."""
         return {}
 
     def version(self, name: str, *, group: str | None = None) -> Version | None:
@@ -168,6 +197,7 @@ class Resource(Definition):
     """Further versions, in which objects may be stored and fields may be managed."""
     strategy: Strategy
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
     admission: Admission | None = None
     """What a write needs besides being authorized and valid. It may set fields that depend on the user."""
     check_delete: CheckDelete | None = None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterregistry.apimachinery.codecs import yaml_codec
 from clusterregistry.apimachinery.operator_error import OperatorError
 from clusterregistry.client import kubeconfig
 from clusterregistry.client.errors import ConfigError
 from clusterregistry.client.kubeconfig import KINDS, Context, Paths
+from clusterregistry.client.kubeconfig_file import SECRET, locked, mode_of, not_writable, replace
 
-_SECRET = 0o600
 MARK = "clusterregistry.k8s.io/crinit"
 """The extension that marks the entries of crinit; kubectl keeps it."""
 
@@ -24,6 +21,7 @@ Entries = Mapping[str, Mapping[str, Any]]
 """The content of crinit's entry, by ``clusters``, ``users`` and ``contexts``."""
 
 _ANOTHER = "name another: --kubeconfig=FILE"
+_ANOTHER_HOST = f"{_ANOTHER} (it must hold the host cluster's context too)"
 
 
 def paths(environ: Mapping[str, str], *, explicit: str) -> Paths:
@@ -78,7 +76,7 @@ def target(where: Paths, name: str) -> Path:
 def require_writable(file: Path) -> None:
     """Raises OperatorError before anything is made, unless the file can be written."""
     try:
-        place = _resolved(file)
+        place = file.resolve()
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         os.close(descriptor)
@@ -86,7 +84,7 @@ def require_writable(file: Path) -> None:
         if place.exists() and not os.access(place, os.W_OK):
             raise PermissionError(13, "Permission denied")
     except OSError as error:
-        raise _not_writable(file, error) from None
+        raise not_writable(file, error, another=_ANOTHER_HOST) from None
 
 
 def require_free(file: Path, name: str) -> None:
@@ -106,24 +104,24 @@ def put(file: Path, name: str, entries: Entries) -> bool:
 
     A file that gets a user, and with it a key, is readable for its owner alone from then on, whatever its mode was.
     """
-    with _locked(file):
+    with locked(file, another=_ANOTHER_HOST):
         before = _read(file)
         after = with_entries(before or {}, name, entries)
-        mode = _SECRET if before is None or entries.get("users") else _mode(file)
-        if after == before and mode == _mode(file):
+        mode = SECRET if before is None or entries.get("users") else mode_of(file)
+        if after == before and mode == mode_of(file):
             return False
-        _replace(file, after, mode=mode)
+        replace(file, after, mode=mode, another=_ANOTHER_HOST)
         return True
 
 
 def remove(file: Path, name: str) -> bool:
     """Removes our entries, and the current context if it was ours. Returns whether the file changed."""
-    with _locked(file):
+    with locked(file, another=_ANOTHER_HOST):
         before = _read(file)
         after = without_entries(before or {}, name)
         if before is None or after == before:
             return False
-        _replace(file, after, mode=_mode(file))
+        replace(file, after, mode=mode_of(file), another=_ANOTHER_HOST)
         return True
 
 
@@ -175,70 +173,5 @@ def _is_named(entry: Any, name: str) -> bool:
     return isinstance(entry, dict) and entry.get("name") == name
 
 
-@contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Takes the lock that kubectl takes: a file beside it, created exclusively."""
-    place = _resolved(file)
-    lock = place.with_name(place.name + ".lock")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0)
-    except FileExistsError:
-        raise OperatorError(
-            f"another program is changing {file}: {lock} is there",
-            remedy="run the same command again; if no other program runs, remove that file first",
-        ) from None
-    except OSError as error:
-        raise _not_writable(file, error) from None
-    try:
-        os.close(descriptor)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-
-
-def _replace(file: Path, document: Mapping[str, Any], *, mode: int) -> None:
-    """Replaces the file by a rename: readers see the old content or the new. A link stays a link, the owner stays."""
-    place = _resolved(file)
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as opened:
-                opened.write(yaml_codec.encode(dict(document)))
-                _own(descriptor, place)
-                os.fchmod(descriptor, mode)
-                opened.flush()
-                os.fsync(descriptor)
-            Path(temporary).replace(place)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise _not_writable(file, error) from None
-
-
-def _own(descriptor: int, place: Path) -> None:
-    """Keeps the owner of the file: a file that root changes with sudo must stay readable for its user."""
-    if place.exists():
-        before = place.stat()
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, before.st_uid, before.st_gid)
-
-
 def is_open_to_others(file: Path) -> bool:
-    return file.exists() and bool(_mode(file) & ~_SECRET)
-
-
-def _mode(file: Path) -> int:
-    return stat.S_IMODE(_resolved(file).stat().st_mode)
-
-
-def _resolved(file: Path) -> Path:
-    return file.resolve()
-
-
-def _not_writable(file: Path, error: OSError) -> OperatorError:
-    return OperatorError(
-        f"the kubeconfig {file} cannot be written: {error.strerror}",
-        remedy="make it writable, or name another: --kubeconfig=FILE (it must hold the host cluster's context too)",
-    )
+    return file.exists() and bool(mode_of(file) & ~SECRET)

@@ -10,7 +10,7 @@ from clusterregistry.api.clusterregistry.agents import AGENTS_GROUP, LONGEST_SEC
 from clusterregistry.apimachinery.meta.base64_text import content_of
 
 _USAGES = frozenset({CLIENT_AUTH, DIGITAL_SIGNATURE, KEY_ENCIPHERMENT})
-_COMMON_NAME_OID = "2.5.4.3"
+
 _LARGEST = 16 << 10
 """Bytes of base64: a request with an RSA key of 8192 bits takes 3 KiB."""
 
@@ -38,7 +38,7 @@ def _content_problem(text: str, cluster: str) -> str:
         request = pkcs10.parse_request(content_of(text) or b"")
     except pkcs10.MalformedRequestError as error:
         return str(error)
-    wanted = {(pkcs10.ORGANIZATION_OID, AGENTS_GROUP), (_COMMON_NAME_OID, agent_user(cluster))}
+    wanted = {(pkcs10.ORGANIZATION_OID, AGENTS_GROUP), (pkcs10.COMMON_NAME_OID, agent_user(cluster))}
     subject = [(each.oid.dotted_string, str(each.value)) for each in request.subject]
     if set(subject) != wanted or len(subject) != len(wanted):
         return f"its subject must be O={AGENTS_GROUP}, CN={agent_user(cluster)} and nothing else"

@@ -12,6 +12,7 @@ from clusterregistry.api.clusterregistry.v1beta1.types import CLUSTER as V1BETA1
 from clusterregistry.apiserver.registry.resource import Resource, Subresource, Version
 from clusterregistry.apiserver.registry.structural_strategy import StatusStrategy
 from clusterregistry.registry.cluster.columns import COLUMNS, V1BETA1_COLUMNS
+from clusterregistry.registry.cluster.kubeconfig import KUBECONFIG
 from clusterregistry.registry.cluster.protection import check_delete
 from clusterregistry.registry.cluster.selectable_fields import CLUSTER_ID, SELECTABLE_FIELDS
 from clusterregistry.registry.cluster.strategy import (
@@ -30,7 +31,7 @@ def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Re
     """The resource ``clusters``; ``secret_lint`` says what happens to values that look like credentials.
 
     Without v1beta1 among the served versions, v1alpha1 is the API of the release before, which had no selectable
-    fields but the name, and let clusters share a cluster ID.
+    fields but the name and no kubeconfigs, and let clusters share a cluster ID.
     """
     return Resource(
         group=GROUP,
@@ -41,6 +42,7 @@ def cluster_resource(secret_lint: SecretLint, *, has_v1beta1: bool = True) -> Re
         storage_version=STORAGE_VERSION,
         strategy=ClusterStrategy(secret_lint),
         subresources={"status": Subresource(strategy=StatusStrategy(CLUSTER))},
+        views={"kubeconfig": KUBECONFIG} if has_v1beta1 else {},
         check_delete=check_delete,
         selectable_fields=SELECTABLE_FIELDS,
         grouped_by=CLUSTER_SETS,

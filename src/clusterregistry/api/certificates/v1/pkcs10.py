@@ -21,6 +21,7 @@ MAX_BYTES = 64 * 1024
 """The PEM of a request with the largest usual key takes 6 KiB. Kubernetes has no limit of its own."""
 
 ORGANIZATION_OID = "2.5.4.10"
+COMMON_NAME_OID = "2.5.4.3"
 
 _CURVES = ("secp224r1", "secp256r1", "secp384r1", "secp521r1")
 _SEQUENCE = 0x30

@@ -327,7 +327,8 @@ def _rules_on(resources: Sequence[Resource], role: str) -> list[Object]:
             continue
         status = [f"{each.plural}/status"] if "status" in each.subresources else []
         if role == "view":
-            rules.append(_on(each.group, _READING, each.plural, *status))
+            views = [f"{each.plural}/{name}" for name in each.views]
+            rules.append(_on(each.group, _READING, each.plural, *status, *views))
         elif role == "edit":
             rules.append(_on(each.group, _WRITING, each.plural))
         elif status:
