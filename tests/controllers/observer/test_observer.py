@@ -425,8 +425,14 @@ async def test_connections_are_kept_between_rounds_up_to_a_number(tmp_path: Path
         for _ in range(2):
             for member in simulator.members:
                 await observer.observe_now(member.name, deadline=PATIENCE)
-        await until(lambda: not any(each.open_count for each in simulator.members))
-        assert [each.connection_count for each in simulator.members][2] >= 2
+        await until(lambda: [each.open_count for each in simulator.members] == [1, 1, 0])
+        assert [each.connection_count for each in simulator.members[:2]] == [1, 1]
+        assert (before := simulator[2].connection_count) >= 2
+        observer.remove(simulator[0].name)  # its place is free
+        for _ in range(2):
+            await observer.observe_now(simulator[2].name, deadline=PATIENCE)
+        await until(lambda: [each.open_count for each in simulator.members] == [0, 1, 1])
+        assert simulator[2].connection_count == before + 1
 
 
 @with_members

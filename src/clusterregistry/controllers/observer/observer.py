@@ -64,6 +64,8 @@ class Observer:
         self._observed: dict[str, _Observed] = {}
         self._schedule = Schedule(self._run_round, settings=settings)
         self._disconnecting: set[asyncio.Task[None]] = set()
+        self._kept: set[str] = set()
+        """The clusters that keep their connections between rounds."""
 
     def put(self, cluster: Mapping[str, Any]) -> None:
         """Adds or replaces a cluster (a wire object of v1beta1).
@@ -89,6 +91,7 @@ class Observer:
         """Forgets a cluster. Its round is cancelled, and not reported."""
         observed = self._observed.pop(name, None)
         if observed is not None:
+            self._kept.discard(name)
             self._schedule.remove(name)
             self._forget(observed)
 
@@ -153,11 +156,19 @@ class Observer:
         else:
             observed.breaker.succeed()
         self._publish(name, observed, observation)
-        if len(self._observed) > self._settings.kept_connections:
+        if not self._may_keep(name, is_useless=asked.is_useless):
             await observed.subject.disconnect()
         if asked.retry_after <= self._settings.interval:
             return 0.0
         return min(asked.retry_after, self._settings.breaker_longest_pause)
+
+    def _may_keep(self, name: str, *, is_useless: bool) -> bool:
+        """Whether a cluster keeps its connection until the next round. Those that had one come before others."""
+        if is_useless or self._observed.get(name) is None:
+            self._kept.discard(name)
+        elif len(self._kept) < self._settings.kept_connections:
+            self._kept.add(name)
+        return name in self._kept
 
     def _publish(self, name: str, observed: _Observed, observation: Observation) -> None:
         breaker = observed.breaker
