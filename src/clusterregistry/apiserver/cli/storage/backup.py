@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
@@ -16,6 +16,7 @@ from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted, shown_bytes
+from clusterregistry.cli.subcommand import Operands
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.backup import OpenDatabase

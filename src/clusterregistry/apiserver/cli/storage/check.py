@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
 from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
@@ -15,6 +15,7 @@ from clusterregistry.cli.console import complain, say
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
+from clusterregistry.cli.subcommand import Operands
 
 MOST_LINES = 100
 """Problems that are printed: with more of them a backup helps, not a longer list."""

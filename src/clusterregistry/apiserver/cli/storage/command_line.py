@@ -25,6 +25,7 @@ from clusterregistry.cli.options.help import help_text
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.sources import Reading, read_flags, resolve
 from clusterregistry.cli.options.value_types import FILE
+from clusterregistry.cli.subcommand import Operands
 
 T = TypeVar("T")
 
@@ -58,15 +59,6 @@ class CommandLine(Generic[T]):
     def file(self) -> Path:
         """The file that is named, or else that of the server."""
         return self.operands[0] if self.operands else self.database
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operands:
-    """How many files a command takes, and the message when they are missing."""
-
-    least: int = 0
-    most: int = 0
-    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, StorageCommand
 from clusterregistry.apiserver.options import CompletedOptions
 from clusterregistry.apiserver.options.storage import etcd_settings
 from clusterregistry.apiserver.product import Product
@@ -22,6 +22,7 @@ from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, Kind
 from clusterregistry.cli.progress import Progress, counted
+from clusterregistry.cli.subcommand import Operands
 
 _NAMED = 5
 """Keys that a message names, of many."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import SERVER_FLAGS, CommandLine, StorageCommand
 from clusterregistry.apiserver.cli.storage.copy import ETCD_FLAGS
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.storage import location
@@ -21,6 +21,7 @@ from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.problems import OptionsError, Problem
 from clusterregistry.cli.options.value_types import BOOLEAN, TEXT
 from clusterregistry.cli.progress import Progress, counted
+from clusterregistry.cli.subcommand import Operands
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.registry.migration import Migrated

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
 from clusterregistry.apiserver.cli.storage.stored_object import ObjectCheck
 from clusterregistry.apiserver.product import Product
 from clusterregistry.apiserver.storage.errors import StorageUnavailable
@@ -16,6 +16,7 @@ from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import BOOLEAN
 from clusterregistry.cli.progress import Progress, counted
+from clusterregistry.cli.subcommand import Operands
 
 _HELP = """\
 Puts a backup in the place of the database. The server must be stopped. The backup is checked first; the database that

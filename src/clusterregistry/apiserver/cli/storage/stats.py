@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from clusterregistry.apiserver.cli.storage.command_line import Operands, StorageCommand
+from clusterregistry.apiserver.cli.storage.command_line import StorageCommand
 from clusterregistry.apiserver.product import Product
 from clusterregistry.cli import exit_status
 from clusterregistry.cli.console import say
 from clusterregistry.cli.options.field import option
 from clusterregistry.cli.options.value_types import choice
 from clusterregistry.cli.progress import counted, shown_bytes
+from clusterregistry.cli.subcommand import Operands
 
 if TYPE_CHECKING:
     from clusterregistry.apiserver.storage.sqlite.stats import Measures
