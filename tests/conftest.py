@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -61,6 +62,17 @@ def pytest_sessionfinish() -> None:
     """Ends the etcd that tests share: processes that run a part of the tests end without ``atexit``."""
     if engine := sys.modules.get("tests.apiserver.storage.etcd_engine"):
         engine.SERVER.end()
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command that runs in this process sets up logging, on a standard error that only its test has."""
+    root, ours = logging.getLogger(), logging.getLogger("clusterregistry")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
 
 
 @pytest.fixture(scope="session")

@@ -16,12 +16,9 @@ from clusterregistry.apiserver.storage.object_bytes import to_stored
 from clusterregistry.registry.main import main
 from tests.apiserver.api.in_process import InProcess
 from tests.apiserver.api.objects import CLUSTERS, cluster
-from tests.apiserver.cli.test_storage_migrate import _logging_as_before
 from tests.apiserver.storage.etcd_engine import settings_for
 from tests.apiserver.storage.etcd_servers import NEEDS_ETCD, EtcdCluster
 from tests.product import ETCD_PREFIX
-
-__all__ = ["_logging_as_before"]  # a fixture of every test here
 
 PREFIX = "/clusterregistry.k8s.io/clustersets/"
 SETS = "/apis/clusterregistry.k8s.io/v1beta1/clustersets"

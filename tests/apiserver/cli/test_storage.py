@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import re
 import shlex
@@ -37,16 +36,6 @@ Output = pytest.CaptureFixture[str]
 Storage = Callable[..., int]
 
 PREFIX = "/clusterregistry.k8s.io/clusters/"
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("clusterregistry")
-    handlers, levels = root.handlers[:], (root.level, ours.level)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    ours.setLevel(levels[1])
 
 
 @pytest.fixture

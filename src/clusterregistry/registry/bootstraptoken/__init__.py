@@ -82,5 +82,6 @@ def bootstrap_token_resource() -> Resource:
         versions=(Version(name=v1beta1.VERSION, schema=BOOTSTRAP_TOKEN, columns=COLUMNS),),
         storage_version=v1beta1.VERSION,
         strategy=BootstrapTokenStrategy(),
+        read_your_writes=True,  # what makes a token may use it at once
         default_roles=(),
     )
