@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from clusterregistry.apimachinery.meta import times
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector, parse_label_selector
 from clusterregistry.apiserver.registry.group_index import GroupIndex
-from clusterregistry.apiserver.registry.grouping import Grouping, Members
+from clusterregistry.apiserver.registry.object_groups import Grouping, Members
 from clusterregistry.apiserver.registry.store import Store
 from clusterregistry.apiserver.storage import interface
 from clusterregistry.apiserver.storage.cacher import Cacher

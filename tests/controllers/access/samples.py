@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from clusterregistry.controllers.access import AccessRules
-from clusterregistry.controllers.access.binding import Clocks
+from clusterregistry.controllers.access.cluster_credential import Clocks
 from clusterregistry.controllers.access.configuration import API_VERSION, KIND
 from clusterregistry.controllers.access.exec_runner import ExecLimits
 from clusterregistry.controllers.access.rules import AccessParts

@@ -92,7 +92,7 @@ async def test_a_secret_is_read_again_now_and_then(host: HostileServer, rules_fo
     assert await token_of(access, cluster(config={})) == TOKEN
     clocks.pass_seconds(SECRET_SECONDS + 1)
     await token_of(access, cluster(config={}))
-    await until(lambda: not access._bindings["one"].is_busy)
+    await until(lambda: not access._kept["one"].is_busy)
     failure = await failure_of(access, cluster(config={}))
     assert failure.message == "rule 1 (secret): the host cluster has no Secret clusters/one"
 

@@ -453,7 +453,7 @@ async def test_no_secret_in_logs_or_representations(
     for use in (FILES, plugin.use()):
         access = access_rules(tmp_path, rule(use))
         found = await access.credential(cluster())
-        binding = access._bindings["one"]
+        kept = access._kept["one"]
         assert found.credential.authorization == f"Bearer {SECRET}"
         assert SECRET not in f"{found!r}{access!r}{binding!r}{binding._held!r}{vars(access)!r}{caplog.text}"
         await access.close()

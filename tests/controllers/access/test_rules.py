@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clusterregistry.client.credentials import Credential
 from clusterregistry.controllers.access import AccessFileError, open_access
-from clusterregistry.controllers.access.binding import Binding
+from clusterregistry.controllers.access.cluster_credential import ClusterCredential
 from clusterregistry.controllers.access.configuration import FileUse, NoneUse, Rule
 from clusterregistry.controllers.access.placeholders import PlaceholderValues
 from clusterregistry.controllers.access.resolver import PAUSE, Resolved, ResolveError, ResolveRequest
@@ -132,26 +132,26 @@ class PlayedResolver:
 
 
 class Bound:
-    """A binding with a played resolver and clocks that stand still."""
+    """The credential of a cluster with a played resolver and clocks that stand still."""
 
     def __init__(self) -> None:
         self.clocks, self.resolver = FakeClocks(), PlayedResolver()
         chosen = Rule(number=1, resolver="none", use=NoneUse())
         request = ResolveRequest(values=PlaceholderValues(name="one"), file_key="one")
-        self.binding = Binding(
+        self.kept = ClusterCredential(
             subject_of(cluster()), chosen, (chosen,), resolver=self.resolver, request=request, clocks=self.clocks.clocks
         )
 
     async def token(self) -> str:
-        return (await self.binding.credential()).credential.authorization.removeprefix("Bearer ")
+        return (await self.kept.credential()).credential.authorization.removeprefix("Bearer ")
 
     async def failure(self) -> Failure:
         with pytest.raises(AccessError) as caught:
-            await self.binding.credential()
+            await self.kept.credential()
         return caught.value.failure
 
     async def settle(self) -> None:
-        await until(lambda: not self.binding.is_busy)
+        await until(lambda: not self.kept.is_busy)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ async def test_a_credential_is_kept_to_80_percent_of_its_life(bound: Bound) -> N
 
 async def test_the_earliest_end_counts(bound: Bound) -> None:
     bound.resolver.token(jwt_until(bound.clocks.now + 50), ends_at=bound.clocks.now + 1000)
-    assert (await bound.binding.credential()).info.expires_at == int(bound.clocks.now + 50)
+    assert (await bound.kept.credential()).info.expires_at == int(bound.clocks.now + 50)
 
 
 async def test_a_failed_renewal_does_not_take_a_good_credential_away_but_its_end_does(bound: Bound) -> None:
@@ -219,12 +219,12 @@ async def test_a_credential_whose_source_is_gone_is_not_used(bound: Bound) -> No
 async def test_a_refused_credential_is_resolved_anew_but_not_again_and_again(bound: Bound) -> None:
     for token in ("first", "second", "third"):
         bound.resolver.token(token)
-    first = await bound.binding.credential()
-    bound.binding.reject(first)
+    first = await bound.kept.credential()
+    bound.kept.reject(first)
     assert await bound.token() == "first"  # it is a moment old
     bound.clocks.pass_seconds(PAUSE)
     assert await bound.token() == "second"
-    bound.binding.reject(first)  # an answer to an older request
+    bound.kept.reject(first)  # an answer to an older request
     bound.clocks.pass_seconds(PAUSE)
     assert await bound.token() == "second"
     assert bound.resolver.calls == 2
@@ -267,7 +267,7 @@ async def test_a_credential_is_bound_to_name_uid_labels_and_spec(tmp_path: Path,
     after = {**before, **change}
     assert await access.credential(after) is not held
     access.reject(before, held)  # of a cluster that is no more
-    assert not access._bindings["one"]._is_rejected
+    assert not access._kept["one"]._is_rejected
 
 
 async def test_a_resolution_for_a_former_cluster_never_reaches_the_new_one(tmp_path: Path) -> None:
@@ -293,10 +293,10 @@ async def test_credentials_that_nobody_asks_for_are_forgotten(tmp_path: Path) ->
     await access.credential(cluster("gone"))
     clocks.pass_seconds(UNUSED_SECONDS + 100)
     await access.credential(cluster("here"))
-    assert set(access._bindings) == {"here"}
+    assert set(access._kept) == {"here"}
     access.forget("here")
     access.forget("unknown")
-    assert not access._bindings
+    assert not access._kept
 
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusterregistry.apiserver.registry.grouping import NOTHING, Members
+from clusterregistry.apiserver.registry.object_groups import NOTHING, Members
 from clusterregistry.registry.clusterset.membership import members_of
 from tests.apiserver.api.group_objects import MEMBERS, SETS
 from tests.apiserver.api.objects import CLUSTERS, MERGE_PATCH, cluster

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from clusterregistry.apimachinery.bounded_cache import BoundedCache
 from clusterregistry.apimachinery.meta.label_selectors import LabelSelector, Requirement
-from clusterregistry.apiserver.registry.grouping import NOTHING, Grouping, Members, Object
+from clusterregistry.apiserver.registry.object_groups import NOTHING, Grouping, Members, Object
 from clusterregistry.apiserver.storage.interface import Event, KeyValue
 from clusterregistry.apiserver.storage.object_bytes import decoded_to_read, read_labels
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from clusterregistry.apimachinery.meta.names import SUBDOMAINS, NameRule
 from clusterregistry.apimachinery.schema.schemas import Object as ObjectSchema
-from clusterregistry.apiserver.registry.grouping import Grouping
+from clusterregistry.apiserver.registry.object_groups import Grouping
 from clusterregistry.apiserver.registry.strategy import Admission, CheckDelete, DeletionStrategy, Strategy
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]

@@ -12,7 +12,7 @@ from typing import Any
 
 from clusterregistry.client.rest_config import SERVICE_ACCOUNT, RestConfig, in_cluster
 from clusterregistry.controllers.access import configuration
-from clusterregistry.controllers.access.binding import Binding, Clocks
+from clusterregistry.controllers.access.cluster_credential import Clocks, ClusterCredential
 from clusterregistry.controllers.access.configuration import (
     AccessFileError,
     CommandUse,
@@ -81,8 +81,8 @@ class AccessRules:
         """Why the file as it is now is not used; None: it is."""
         self._parts = parts
         self._host = HostCluster(self._host_config)
-        self._bindings: dict[str, Binding] = {}
-        self._retired: set[Binding] = set()
+        self._kept: dict[str, ClusterCredential] = {}
+        self._retired: set[ClusterCredential] = set()
         self._next_sweep = 0.0
         self._version = _version(path)
         self._use(configuration.load(path))
@@ -91,14 +91,14 @@ class AccessRules:
         """The credential for a cluster as it is now. Raises AccessError."""
         self._reload()
         self._sweep()
-        return await self._binding(subject_of(cluster)).credential()
+        return await self._kept_for(subject_of(cluster)).credential()
 
     def reject(self, cluster: Mapping[str, Any], credential: MemberCredential) -> None:
         """Notes that the cluster refused the credential: it is resolved again, though not at once."""
         subject = subject_of(cluster)
-        binding = self._bindings.get(subject.name)
-        if binding is not None and binding.subject == subject:
-            binding.reject(credential)
+        kept = self._kept.get(subject.name)
+        if kept is not None and kept.subject == subject:
+            kept.reject(credential)
 
     def rule_for(self, cluster: Mapping[str, Any]) -> Rule | None:
         """The first rule that matches a cluster."""
@@ -106,55 +106,55 @@ class AccessRules:
 
     def forget(self, name: str) -> None:
         """Forgets the credential of a cluster that is gone."""
-        binding = self._bindings.pop(name, None)
-        if binding is not None:
-            self._retire(binding)
+        kept = self._kept.pop(name, None)
+        if kept is not None:
+            self._retire(kept)
 
     async def close(self) -> None:
         """Ends all resolutions, their commands included, and forgets all credentials."""
-        bindings = [*self._bindings.values(), *self._retired]
-        self._bindings.clear()
-        await asyncio.gather(*(binding.close() for binding in bindings))
+        every = [*self._kept.values(), *self._retired]
+        self._kept.clear()
+        await asyncio.gather(*(kept.close() for kept in every))
         await self._host.close()
 
-    # Bindings
+    # Kept credentials
 
-    def _binding(self, subject: Subject) -> Binding:
+    def _kept_for(self, subject: Subject) -> ClusterCredential:
         """Raises AccessError if no rule matches."""
-        binding = self._bindings.get(subject.name)
-        if binding is not None and binding.subject == subject and binding.rules is self._rules:
-            return binding
+        kept = self._kept.get(subject.name)
+        if kept is not None and kept.subject == subject and kept.rules is self._rules:
+            return kept
         rule = self._rule_for(subject)
         if rule is None:
             self.forget(subject.name)
             message = "no rule of access.yaml matches the cluster"
             raise AccessError(Failure(reason=Reason.CREDENTIAL_MISSING, message=message))
-        if binding is not None and binding.subject == subject and binding.rule == rule:
-            binding.rules = self._rules  # the file changed, not this rule
-            return binding
+        if kept is not None and kept.subject == subject and kept.rule == rule:
+            kept.rules = self._rules  # the file changed, not this rule
+            return kept
         self.forget(subject.name)
-        made = Binding(
+        made = ClusterCredential(
             subject, rule, self._rules, resolver=self._resolvers[rule.number], request=_request(subject, rule),
             clocks=self._parts.clocks,
         )  # fmt: skip
-        self._bindings[subject.name] = made
+        self._kept[subject.name] = made
         return made
 
     def _rule_for(self, subject: Subject) -> Rule | None:
         return next((rule for rule in self._rules if rule.matches(subject)), None)
 
-    def _retire(self, binding: Binding) -> None:
+    def _retire(self, kept: ClusterCredential) -> None:
         """Its resolution may still run for callers that wait: it is kept until it ends, so that ``close`` finds it."""
-        if binding.is_busy:
-            self._retired.add(binding)
-            binding.when_idle(lambda: self._retired.discard(binding))
+        if kept.is_busy:
+            self._retired.add(kept)
+            kept.when_idle(lambda: self._retired.discard(kept))
 
     def _sweep(self) -> None:
         now = self._parts.clocks.monotonic()
         if now < self._next_sweep:
             return
         self._next_sweep = now + _SWEEP_SECONDS
-        for name in [each for each, binding in self._bindings.items() if now - binding.used_at > UNUSED_SECONDS]:
+        for name in [each for each, kept in self._kept.items() if now - kept.used_at > UNUSED_SECONDS]:
             self.forget(name)
 
     # The file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterregistry.api.clusterregistry import GROUP
 from clusterregistry.apimachinery.meta.label_selector_objects import label_selector
-from clusterregistry.apiserver.registry.grouping import Grouping, Members, Object
+from clusterregistry.apiserver.registry.object_groups import Grouping, Members, Object
 
 
 def members_of(cluster_set: Object) -> Members:

@@ -41,8 +41,8 @@ class _Held:
     renew_at: float | None
 
 
-class Binding:
-    """One cluster, as it was when the rule was chosen. Another UID, spec or label makes another binding."""
+class ClusterCredential:
+    """One cluster, as it was when the rule was chosen. Another UID, spec or label makes another one of these."""
 
     def __init__(  # noqa: PLR0913 - half of them by keyword
         self,
