@@ -455,5 +455,5 @@ async def test_no_secret_in_logs_or_representations(
         found = await access.credential(cluster())
         kept = access._kept["one"]
         assert found.credential.authorization == f"Bearer {SECRET}"
-        assert SECRET not in f"{found!r}{access!r}{binding!r}{binding._held!r}{vars(access)!r}{caplog.text}"
+        assert SECRET not in f"{found!r}{access!r}{kept!r}{kept._held!r}{vars(access)!r}{caplog.text}"
         await access.close()
