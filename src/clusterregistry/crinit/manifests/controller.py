@@ -17,7 +17,6 @@ from clusterregistry.crinit.settings import ControllerSettings, Mode, Settings
 CONTAINER = "controller"
 PORT = 8443
 ACCESS_CONFIG = "access.yaml"
-_TARGET = "https"
 _RBAC = "rbac.authorization.k8s.io"
 _IDENTITY = "/etc/clusterregistry/identity"
 _ACCESS = "/etc/clusterregistry/access"
@@ -151,23 +150,8 @@ def _pod(settings: Settings, controller: ControllerSettings) -> Manifest:
 
 
 def _container(settings: Settings, controller: ControllerSettings, mounts: list[pods.Mount]) -> Manifest:
-    return {
-        "name": CONTAINER,
-        "image": settings.image,
-        "command": ["clusterregistry", "controller"],
-        "args": pods.arguments(_own_arguments(settings), controller.argument_overrides),
-        "ports": [{"name": _TARGET, "containerPort": PORT, "protocol": "TCP"}],
-        "startupProbe": _probe("/livez", period=2, failures=60),
-        "livenessProbe": _probe("/livez", period=10, failures=6),
-        "readinessProbe": _probe("/readyz", period=5, failures=2),
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": pods.container_security(),
-        "volumeMounts": [mount.mount() for mount in mounts],
-    }
-
-
-def _probe(path: str, *, period: int, failures: int) -> Manifest:
-    return pods.probe(path, port=_TARGET, scheme="HTTPS", period=period, failures=failures)
+    args = pods.arguments(_own_arguments(settings), controller.argument_overrides)
+    return pods.https_container(settings, CONTAINER, command="controller", args=args, port=PORT, mounts=mounts)
 
 
 def _mounts(settings: Settings) -> list[pods.Mount]:

@@ -11,6 +11,9 @@ from clusterregistry.crinit.settings import Settings, Storage
 USER = 65532
 """The user ``nonroot`` of distroless images, and that of the Dockerfile."""
 
+HTTPS = "https"
+"""The name of the port of a container that serves over HTTPS."""
+
 READABLE = 0o440
 """The mode of Secrets in a pod: readable by its user, through the group that owns its volumes."""
 
@@ -81,6 +84,29 @@ def claim(name: str, *, path: str, claim_name: str) -> Mount:
 
 def probe(path: str, *, port: str, scheme: str, period: int, failures: int) -> Manifest:
     return {"httpGet": {"path": path, "port": port, "scheme": scheme}, **_pace(period, failures)}
+
+
+def https_container(  # noqa: PLR0913 - all but the first two by keyword
+    settings: Settings, name: str, *, command: str, args: list[str], port: int, mounts: list[Mount]
+) -> Manifest:
+    """Returns the container of a command of clusterregistry, which serves health checks over HTTPS."""
+
+    def check(path: str, *, period: int, failures: int) -> Manifest:
+        return probe(path, port=HTTPS, scheme="HTTPS", period=period, failures=failures)
+
+    return {
+        "name": name,
+        "image": settings.image,
+        "command": ["clusterregistry", command],
+        "args": args,
+        "ports": [{"name": HTTPS, "containerPort": port, "protocol": "TCP"}],
+        "startupProbe": check("/livez", period=2, failures=60),
+        "livenessProbe": check("/livez", period=10, failures=6),
+        "readinessProbe": check("/readyz", period=5, failures=2),
+        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [mount.mount() for mount in mounts],
+    }
 
 
 def command_probe(command: list[str], *, period: int, failures: int) -> Manifest:

@@ -9,7 +9,6 @@ from clusterregistry.crinit.settings import Mode, Settings, Storage
 CONTAINER = "clusterregistry"
 PORT = 8443
 SERVICE_PORT = 443
-_TARGET = "https"
 _DATA = "/var/lib/clusterregistry"
 _SERVING = "/etc/clusterregistry/serving"
 _TOKENS = "/etc/clusterregistry/tokens"
@@ -53,23 +52,8 @@ def _pod(settings: Settings) -> Manifest:
 
 
 def _container(settings: Settings, mounts: list[pods.Mount]) -> Manifest:
-    return {
-        "name": CONTAINER,
-        "image": settings.image,
-        "command": ["clusterregistry", settings.mode.value],
-        "args": pods.arguments(_own_arguments(settings), settings.argument_overrides),
-        "ports": [{"name": _TARGET, "containerPort": PORT, "protocol": "TCP"}],
-        "startupProbe": _probe("/livez", period=2, failures=60),
-        "livenessProbe": _probe("/livez", period=10, failures=6),
-        "readinessProbe": _probe("/readyz", period=5, failures=2),
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": pods.container_security(),
-        "volumeMounts": [mount.mount() for mount in mounts],
-    }
-
-
-def _probe(path: str, *, period: int, failures: int) -> Manifest:
-    return pods.probe(path, port=_TARGET, scheme="HTTPS", period=period, failures=failures)
+    args = pods.arguments(_own_arguments(settings), settings.argument_overrides)
+    return pods.https_container(settings, CONTAINER, command=settings.mode.value, args=args, port=PORT, mounts=mounts)
 
 
 def _mounts(settings: Settings) -> list[pods.Mount]:
@@ -129,7 +113,7 @@ def _etcd_servers(settings: Settings) -> tuple[str, ...]:
 
 def service(settings: Settings) -> Manifest:
     """Returns the Service by which clients, or kube-apiserver of the host cluster, reach the registry."""
-    port: Manifest = {"name": "https", "port": SERVICE_PORT, "targetPort": _TARGET, "protocol": "TCP"}
+    port: Manifest = {"name": "https", "port": SERVICE_PORT, "targetPort": pods.HTTPS, "protocol": "TCP"}
     if settings.node_port:
         port["nodePort"] = settings.node_port
     spec = {"type": settings.service_type.value, "selector": selector(settings), "ports": [port]}
